@@ -22,10 +22,12 @@ pub fn open_regular(options: &mut OpenOptions, path: impl AsRef<Path>) -> io::Re
 }
 
 /// Replaces a file, which its owner alone may read, or makes it. A crash leaves the old or the new
-/// one: the new one is written beside it, with `.new` at the end of its name, and moved there.
+/// one: the new one is written beside it, with `.new` at the end of its name, and moved there. When
+/// this returns, the new one survives a crash.
 ///
 /// # Errors
-/// When it cannot be written or moved; the old one stays.
+/// When it cannot be written or moved: the old one stays. When its folder cannot be written to the
+/// disk: a crash may bring the old one back.
 pub fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut new = path.as_os_str().to_owned();
     new.push(format!(".{:016x}.new", u64::from_ne_bytes(crate::random())));
@@ -42,7 +44,16 @@ pub fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
     if written.is_err() {
         let _ = fs::remove_file(&new);
     }
-    written
+    written?;
+    // The new name survives too.
+    File::open(folder_of(path))?.sync_all()
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    }
 }
 
 #[cfg(test)]
@@ -73,5 +84,12 @@ mod tests {
             .collect();
         left.sort();
         assert_eq!(left, ["a.json", "taken"]);
+    }
+
+    #[test]
+    fn a_file_without_a_folder_is_in_the_current_one() {
+        for (path, folder) in [("a", "."), ("a/b", "a"), ("/a", "/"), ("./a", ".")] {
+            assert_eq!(folder_of(Path::new(path)), Path::new(folder));
+        }
     }
 }

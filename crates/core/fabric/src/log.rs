@@ -31,6 +31,8 @@ pub trait Log: Send + Sync {
     fn append<'a>(&'a self, append: &'a Append) -> Ongoing<'a, Appended>;
 
     /// Some of the records from a sequence on, oldest first. They may be those of some time ago.
+    /// Records that no [`Log::append`] can have made, since their subject is no [`SubjectName`] or
+    /// they have more than [`FRAME_BYTES_MAX`] bytes, are passed over.
     fn read<'a>(
         &'a self,
         pattern: &'a SubjectPattern,
@@ -44,7 +46,8 @@ pub trait Log: Send + Sync {
         before: Sequence,
     ) -> Ongoing<'a, Result<(), LogError>>;
 
-    /// The last record of a subject, if it has one. It may be that of some time ago.
+    /// The last record of a subject, if it has one, of whatever writer. It may be that of some time
+    /// ago. One that has more than [`FRAME_BYTES_MAX`] bytes has no name and no content here.
     fn last<'a>(
         &'a self,
         subject: &'a SubjectName,
@@ -64,12 +67,12 @@ pub struct Append {
     pub bytes: Bytes,
 }
 
-/// The random name of a record.
+/// The name of a record, which no other one has.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MessageId(pub [u8; 16]);
 
 impl MessageId {
-    /// A new name.
+    /// A new name, by chance.
     #[must_use]
     pub fn random() -> Self {
         Self(platform::random())
@@ -106,7 +109,10 @@ pub enum Appended {
     Fenced(Option<Sequence>),
     /// The subject ends before the expected record: the log has lost what it had acknowledged.
     Lost(Sequence),
-    /// The log cannot take the record, and has not.
+    /// The log cannot take the record, and has stored nothing of this try. An earlier try of the
+    /// same name may have stored it all the same: the log looks at the size of a record, and at the
+    /// room that is left, before it looks at the name. Only where no earlier try is
+    /// [`Appended::Unknown`], the record is not in the log.
     Refused(String),
     /// Nothing is known: the record may be in the log, now or later. Only another try with the same
     /// name tells.
@@ -140,8 +146,11 @@ pub struct Record {
 /// A part of the log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Page {
-    /// Records, in their order. None: there was nothing more where the page was read.
+    /// Records, in their order. A page can have none and a further one some.
     pub records: Vec<Record>,
+    /// The sequence at which a reader goes on: behind the records, and behind what was passed over.
+    /// The one from which the page was read: there was nothing more.
+    pub next: Sequence,
 }
 
 /// An operation that did not succeed. Each of them may be tried again.
@@ -164,15 +173,22 @@ pub enum LogError {
 }
 
 /// Appends a record, and tries again with the same name until the answer is known or the time is
-/// over: then it is [`Appended::Unknown`], and the record must not be taken for absent.
+/// over: then it is [`Appended::Unknown`], and the record must not be taken for absent. After
+/// [`Appended::Refused`] it is absent.
 pub async fn append_until_known(log: &dyn Log, append: &Append, within: Duration) -> Appended {
     let until = tokio::time::Instant::now() + within;
     let mut last = Appended::Unknown("there was no time for a try".to_owned());
+    let mut may_be_stored = false;
     while tokio::time::Instant::now() < until {
         match tokio::time::timeout_at(until, log.append(append)).await {
             // Known, but not yet by whom.
             Ok(Appended::Fenced(None)) => last = Appended::Fenced(None),
-            Ok(Appended::Unknown(why)) => last = Appended::Unknown(why),
+            Ok(Appended::Unknown(why)) => {
+                may_be_stored = true;
+                last = Appended::Unknown(why);
+            }
+            // This try stored nothing; an earlier one may have.
+            Ok(Appended::Refused(why)) if may_be_stored => last = Appended::Unknown(why),
             Ok(known) => return known,
             Err(_) => return Appended::Unknown("no answer in time".to_owned()),
         }
@@ -216,20 +232,18 @@ impl<'a> LogReplay<'a> {
     /// # Errors
     /// [`LogError`] when the time is over.
     pub async fn page(&mut self) -> Result<Option<Vec<Record>>, LogError> {
-        if self.next > self.reach {
-            return Ok(None);
-        }
-        loop {
+        while self.next <= self.reach {
             let failure = match self.log.read(&self.pattern, self.next).await {
-                Ok(page) => match page.records.last() {
-                    Some(last) => {
-                        self.next = last.sequence + 1;
-                        return Ok(Some(page.records));
+                Ok(page) if page.next > self.next => {
+                    self.next = page.next;
+                    if page.records.is_empty() {
+                        continue;
                     }
-                    None => LogError::Behind {
-                        read: self.next - 1,
-                        wanted: self.reach,
-                    },
+                    return Ok(Some(page.records));
+                }
+                Ok(_) => LogError::Behind {
+                    read: self.next - 1,
+                    wanted: self.reach,
                 },
                 Err(failure) => failure,
             };
@@ -238,6 +252,7 @@ impl<'a> LogReplay<'a> {
             }
             tokio::time::sleep(PAUSE).await;
         }
+        Ok(None)
     }
 }
 

@@ -25,7 +25,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::bus::{Bus, BusError};
-use crate::seal::{ClusterKeys, FrameOpener, FrameReceiver, FrameSealer, Incarnation};
+use crate::seal::{ClusterKeys, FrameOpener, FrameReceiver, FrameSealer, Incarnation, SEAL_BYTES};
 use crate::subject::{SubjectError, SubjectName, SubjectPattern};
 use broadcast::named;
 pub use broadcast::{Broadcast, Broadcasts};
@@ -37,7 +37,6 @@ pub use limits::{
     ACCEPT_MAX, CHANNELS_MAX, CREDIT_BYTES, ENDED_CHANNELS_MAX, MESSAGE_BYTES_MAX,
     NODE_WAITING_BYTES_MAX,
 };
-use peer::Peer;
 pub use shared::MeshCounts;
 use shared::{Shared, State, inbox};
 pub use tunnel::Tunnel;
@@ -108,7 +107,7 @@ impl Mesh {
     ///
     /// # Errors
     /// [`PeerCallError::Busy`] when too many channels to it are open, [`PeerCallError::NodeEnded`]
-    /// when it has ended.
+    /// when it or the bus has ended.
     pub fn tunnel(&self, peer: Incarnation) -> Result<Tunnel, PeerCallError> {
         Handle::open(&self.shared, peer, Purpose::Tunnel).map(Tunnel::new)
     }
@@ -139,7 +138,7 @@ impl Mesh {
             let mut state = self.shared.state.lock();
             state.sealer.seal(FrameReceiver::All, &named)
         };
-        let frame = sealed.ok_or(BusError::TooLarge(content.len()))?;
+        let frame = sealed.ok_or(BusError::TooLarge(named.len() + SEAL_BYTES))?;
         self.shared.bus.publish(subject, frame).await
     }
 
@@ -156,12 +155,7 @@ impl Mesh {
     pub fn peer_ended(&self, peer: Incarnation) {
         let mut state = self.shared.state.lock();
         state.opener.end(peer);
-        state.sealer.forget(peer);
-        let channels = state.peers.remove(&peer);
-        drop(state);
-        if let Some(mut channels) = channels {
-            channels.end();
-        }
+        state.end_channels(peer);
     }
 
     /// Frames that had no effect so far.
@@ -173,13 +167,7 @@ impl Mesh {
 
 impl Drop for Mesh {
     fn drop(&mut self) {
-        let mut state = self.shared.state.lock();
-        state.has_ended = true;
-        let mut peers = std::mem::take(&mut state.peers);
-        state.came.clear();
-        drop(state);
-        peers.values_mut().for_each(Peer::end);
-        self.shared.work.notify_one();
+        self.shared.end();
         self.shared.ended.notify_one();
     }
 }

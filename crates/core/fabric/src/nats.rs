@@ -4,30 +4,34 @@
 //! a cluster.
 
 mod answers;
+mod facts;
+mod page;
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use answers::Made;
+use answers::{Made, STORED_BYTES_MAX};
 use async_nats::connection::State;
 use async_nats::{Client, ConnectOptions, Event, HeaderMap, Request, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
+use page::{Came, Follows, Reply, Wanted};
 use platform::Mutex;
 
 use crate::bus::{Bus, BusError, BusMessage, BusSubscription, Waiting};
+use crate::cluster_subjects::ClusterSubjects;
 use crate::log::{
-    Append, Appended, FRAME_BYTES_MAX, Log, LogError, MessageId, Ongoing, PAGE_BYTES_MAX,
-    PAGE_RECORDS_MAX, Page, Record, Sequence, TRY_MAX,
+    Append, Appended, FRAME_BYTES_MAX, Log, LogError, Ongoing, PAGE_BYTES_MAX, PAGE_RECORDS_MAX,
+    Page, Record, Sequence, TRY_MAX,
 };
 use crate::subject::{SubjectError, SubjectName, SubjectPattern};
 
 /// The oldest server that reads several records in one request.
 pub const SERVER_MIN: (u64, u64) = (2, 11);
-/// Bytes of headers that a record may have beside its own.
-const HEADER_BYTES_MAX: usize = 4096;
+/// The time in which a stream is made or found: the servers may have to agree on their leader.
+const MAKE_MAX: Duration = Duration::from_secs(10);
 /// The time between two looks whether a silent connection is alive. Two of them unanswered end it.
 const LOOK: Duration = Duration::from_secs(2);
 /// The longest pause between two tries to connect again.
@@ -41,9 +45,7 @@ const SUBJECT: &str = "Nats-Subject";
 const SEQUENCE: &str = "Nats-Sequence";
 const BEFORE: &str = "Nats-Last-Sequence";
 const PENDING: &str = "Nats-Num-Pending";
-const END_OF_BATCH: u16 = 204;
-const NOT_FOUND: u16 = 404;
-const NO_RESPONDERS: u16 = 503;
+const LATE: &str = "no answer in time";
 
 /// A way to the servers of a cluster.
 #[derive(Clone, Default)]
@@ -102,6 +104,14 @@ pub enum NatsError {
     /// The server is older than [`SERVER_MIN`].
     #[error("the NATS server is {0}; 2.11 or newer is needed, 2.15 recommended")]
     Old(String),
+    /// The server keeps no streams.
+    #[error("JetStream is not enabled at the NATS server")]
+    NoJetStream,
+    /// Several replicas are wished, and the server stands alone.
+    #[error(
+        "the NATS server is alone, and keeps one replica: set `replicas = 1`, or use three servers"
+    )]
+    Alone,
     /// The stream cannot be made.
     #[error("the stream cannot be made: {0}")]
     Stream(#[from] LogError),
@@ -122,11 +132,23 @@ pub struct StreamFacts {
     pub replicas: u8,
 }
 
+/// The rights that a user has at the servers, as far as they were seen to work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NatsRights {
+    /// Messages between nodes: to publish and to subscribe.
+    pub bus: bool,
+    /// Records of the stream: to append.
+    pub append: bool,
+    /// Records of the stream: to read.
+    pub read: bool,
+}
+
 /// A connection to the servers of a cluster.
 #[derive(Debug)]
 pub struct Nats {
     client: Client,
     stream: String,
+    subjects: ClusterSubjects,
     records: SubjectPattern,
     subscriptions: Arc<Subscriptions>,
 }
@@ -156,16 +178,15 @@ impl Nats {
     /// # Errors
     /// [`NatsError`] when no server is reached, or the files or the server are not fit.
     pub async fn connect(config: &NatsConfig) -> Result<Self, NatsError> {
-        let root: SubjectName = format!("pm.{}", config.cluster).parse()?;
-        let records: SubjectName = format!("{root}.j").parse()?;
         if config.cluster.contains('.') {
             return Err(NatsError::Dotted);
         }
+        let subjects = ClusterSubjects::of(&config.cluster)?;
         if config.servers.iter().any(|url| url.contains('@')) {
             return Err(NatsError::Password);
         }
         let subscriptions = Arc::<Subscriptions>::default();
-        let options = options(config, &root, Arc::clone(&subscriptions)).await?;
+        let options = options(config, subjects.root(), Arc::clone(&subscriptions)).await?;
         let client = options
             .connect(&config.servers)
             .await
@@ -177,9 +198,16 @@ impl Nats {
         Ok(Self {
             client,
             stream: format!("PM_{}", config.cluster),
-            records: records.all_below(),
+            records: subjects.journals().all_below(),
+            subjects,
             subscriptions,
         })
+    }
+
+    /// The subjects of the cluster.
+    #[must_use]
+    pub fn subjects(&self) -> &ClusterSubjects {
+        &self.subjects
     }
 
     /// Whether a server is reached now.
@@ -194,9 +222,13 @@ impl Nats {
     /// [`NatsError`] when it cannot be made, or is there and could lose records.
     pub async fn make_stream(&self, replicas: u8) -> Result<StreamFacts, NatsError> {
         let wish = self.wish(replicas);
-        let mut made = answers::made(&self.api("STREAM.CREATE", wish).await?)?;
+        let mut made = answers::made(&self.api("STREAM.CREATE", wish, MAKE_MAX).await?)?;
         if made == Made::Other {
-            made = answers::made(&self.api("STREAM.INFO", String::new()).await?)?;
+            let info = self.api("STREAM.INFO", String::new(), MAKE_MAX).await?;
+            made = answers::made(&info)?;
+        }
+        if made == Made::Alone {
+            return Err(NatsError::Alone);
         }
         let unfit = |property| NatsError::Unfit {
             stream: self.stream.clone(),
@@ -221,7 +253,7 @@ impl Nats {
             "storage": "file",
             "discard": "new",
             "num_replicas": replicas,
-            "max_msg_size": FRAME_BYTES_MAX + HEADER_BYTES_MAX,
+            "max_msg_size": STORED_BYTES_MAX,
             "duplicate_window": answers::DUPLICATES_NS,
             "allow_direct": true,
             "deny_delete": true,
@@ -230,14 +262,14 @@ impl Nats {
     }
 
     /// A request to JetStream about the stream.
-    async fn api(&self, verb: &str, body: String) -> Result<Bytes, LogError> {
+    async fn api(&self, verb: &str, body: String, within: Duration) -> Result<Bytes, LogError> {
         let subject = format!("$JS.API.{verb}.{}", self.stream);
-        let request = Request::new()
-            .payload(body.into())
-            .timeout(Some(5 * TRY_MAX));
-        match self.client.send_request(subject, request).await {
-            Ok(answer) => Ok(answer.payload),
-            Err(why) => Err(LogError::Unavailable(why.to_string())),
+        let request = Request::new().payload(body.into()).timeout(Some(within));
+        let asked = self.client.send_request(subject, request);
+        match tokio::time::timeout(within, asked).await {
+            Ok(Ok(answer)) => Ok(answer.payload),
+            Ok(Err(why)) => Err(LogError::Unavailable(why.to_string())),
+            Err(_) => Err(LogError::Unavailable(LATE.to_owned())),
         }
     }
 
@@ -263,16 +295,28 @@ impl Nats {
         }
     }
 
+    async fn append_or_look(&self, append: &Append) -> Appended {
+        match self.try_append(append).await {
+            Appended::Fenced(Some(last)) => self.by_name(append, last).await,
+            answer => answer,
+        }
+    }
+
     /// Looks whether the record that follows the expected one is this one. A server that stands
     /// alone looks at the expectation before it looks at the name, and none knows a name for ever.
     async fn by_name(&self, append: &Append, last: Sequence) -> Appended {
         let pattern = SubjectPattern::from(&append.subject);
-        let next = self.page(&pattern, append.expected + 1, 1).await;
-        match next.map(|page| page.records.into_iter().next()) {
-            Ok(Some(next)) if next.id == Some(append.id) => Appended::At(next.sequence),
-            Ok(Some(_)) => Appended::Fenced(Some(last)),
-            Ok(None) => Appended::Unknown("the record that fences is not there yet".to_owned()),
-            Err(why) => Appended::Unknown(why.to_string()),
+        let from = append.expected + 1;
+        let page = match self.page(&pattern, from, 1).await {
+            Ok(page) => page,
+            Err(why) => return Appended::Unknown(why.to_string()),
+        };
+        match page.records.first() {
+            Some(next) if next.id == Some(append.id) => Appended::At(next.sequence),
+            Some(_) => Appended::Fenced(Some(last)),
+            // One that was passed over is not this one.
+            None if page.next > from => Appended::Fenced(Some(last)),
+            None => Appended::Unknown("the record that fences is not there yet".to_owned()),
         }
     }
 
@@ -293,9 +337,11 @@ impl Nats {
             stream: &self.stream,
             pattern,
             from,
+            is_batch: true,
         };
         let subject = format!("$JS.API.DIRECT.GET.{}", self.stream);
-        self.get(subject, body.to_string(), &wanted).await
+        let came = self.get(subject, body.to_string(), &wanted).await?;
+        Ok(came.page(from))
     }
 
     /// Records by direct get: a server answers a batch with one message each, and then its end.
@@ -304,7 +350,7 @@ impl Nats {
         subject: String,
         body: String,
         wanted: &Wanted<'_>,
-    ) -> Result<Page, LogError> {
+    ) -> Result<Came, LogError> {
         if !self.is_connected() {
             return Err(LogError::Unavailable("no server is reached".to_owned()));
         }
@@ -314,10 +360,7 @@ impl Nats {
         let mut replies = subscribed.map_err(|why| unavailable(why.to_string()))?;
         let sent = self.client.publish_with_reply(subject, inbox, body.into());
         sent.await.map_err(|why| unavailable(why.to_string()))?;
-        match tokio::time::timeout(TRY_MAX, wanted.collect(&mut replies)).await {
-            Ok(page) => page,
-            Err(_) => Err(unavailable("no answer in time".to_owned())),
-        }
+        collect(wanted, &mut replies).await
     }
 }
 
@@ -372,86 +415,49 @@ fn is_new(version: &str) -> bool {
     }
 }
 
-/// The records that were asked for: others are not believed.
-struct Wanted<'a> {
-    stream: &'a str,
-    pattern: &'a SubjectPattern,
-    from: Sequence,
+/// Takes in what comes until the answer is whole.
+async fn collect(wanted: &Wanted<'_>, replies: &mut Subscriber) -> Result<Came, LogError> {
+    let mut came = Came::default();
+    while let Some(message) = replies.next().await {
+        let headers = message.headers.unwrap_or_default();
+        let header = |name: &str| headers.get_last(name).map(|value| value.as_str());
+        let reply = Reply {
+            status: message.status.map(|status| status.as_u16()),
+            stream: header(STREAM),
+            subject: header(SUBJECT),
+            sequence: header(SEQUENCE),
+            before: header(BEFORE),
+            pending: header(PENDING),
+            id: header(MESSAGE_ID),
+            bytes: message.payload,
+        };
+        if wanted.take(&mut came, reply)? == Follows::Nothing {
+            return Ok(came);
+        }
+    }
+    Err(LogError::Unavailable("the connection ended".to_owned()))
 }
 
-impl Wanted<'_> {
-    async fn collect(&self, replies: &mut Subscriber) -> Result<Page, LogError> {
-        let mut page = Page::default();
-        while page.records.len() <= PAGE_RECORDS_MAX {
-            let Some(reply) = replies.next().await else {
-                return Err(LogError::Unavailable("the connection ended".to_owned()));
-            };
-            match reply.status.map(|status| status.as_u16()) {
-                Some(END_OF_BATCH | NOT_FOUND) => return Ok(page),
-                Some(NO_RESPONDERS) => {
-                    return Err(LogError::Unavailable("no server has the stream".to_owned()));
-                }
-                Some(status) => return Err(LogError::Unreadable(format!("status {status}"))),
-                None => {}
-            }
-            let headers = reply.headers.unwrap_or_default();
-            let before = page.records.last().map_or(0, |last| last.sequence);
-            let record = self.record(&headers, reply.payload, before)?;
-            page.records.push(record);
-            // One record is the whole answer to a request without a batch.
-            if headers.get_last(PENDING).is_none() {
-                return Ok(page);
-            }
-        }
-        Err(LogError::Unreadable("a page without an end".to_owned()))
-    }
+/// An operation of the log that is answered within [`TRY_MAX`]. The client alone does not see to
+/// it: where too much waits to be sent, it waits too.
+async fn in_time<T>(operation: impl Future<Output = Result<T, LogError>>) -> Result<T, LogError> {
+    let answered = tokio::time::timeout(TRY_MAX, operation).await;
+    answered.unwrap_or_else(|_| Err(LogError::Unavailable(LATE.to_owned())))
+}
 
-    /// The record that a server sent after the one at `before`. A stored message can have headers
-    /// of the same names: the server's are the last ones.
-    fn record(
-        &self,
-        headers: &HeaderMap,
-        bytes: Bytes,
-        before: Sequence,
-    ) -> Result<Record, LogError> {
-        let unreadable = |what: &str| LogError::Unreadable(format!("a record with {what}"));
-        let header = |name: &str| headers.get_last(name).map(|value| value.as_str());
-        let sequence = header(SEQUENCE).and_then(answers::number);
-        let sequence = sequence.filter(|one| answers::is_sequence(*one));
-        let sequence = sequence.ok_or_else(|| unreadable("no sequence"))?;
-        let subject = header(SUBJECT).and_then(|text| text.parse().ok());
-        let subject: SubjectName = subject.ok_or_else(|| unreadable("no subject"))?;
-        if header(STREAM) != Some(self.stream) || !self.pattern.matches(&subject) {
-            return Err(unreadable("another subject or stream"));
-        }
-        if sequence < self.from || sequence <= before {
-            return Err(unreadable("a sequence that was not asked for"));
-        }
-        let follows = header(BEFORE).map(answers::number);
-        if follows.is_some_and(|follows| follows != Some(before)) {
-            return Err(LogError::Unavailable(
-                "a part of a page was dropped".to_owned(),
-            ));
-        }
-        if bytes.len() > FRAME_BYTES_MAX {
-            return Err(unreadable("too many bytes"));
-        }
-        Ok(Record {
-            subject,
-            sequence,
-            id: header(MESSAGE_ID).and_then(MessageId::from_hex),
-            bytes,
-        })
-    }
+/// An operation of the bus that is answered within [`TRY_MAX`].
+async fn bus_in_time<T>(
+    operation: impl Future<Output = Result<T, BusError>>,
+) -> Result<T, BusError> {
+    let answered = tokio::time::timeout(TRY_MAX, operation).await;
+    answered.unwrap_or_else(|_| Err(BusError::Unavailable(LATE.to_owned())))
 }
 
 impl Log for Nats {
     fn append<'a>(&'a self, append: &'a Append) -> Ongoing<'a, Appended> {
         Box::pin(async move {
-            match self.try_append(append).await {
-                Appended::Fenced(Some(last)) => self.by_name(append, last).await,
-                answer => answer,
-            }
+            let answered = tokio::time::timeout(TRY_MAX, self.append_or_look(append)).await;
+            answered.unwrap_or_else(|_| Appended::Unknown(LATE.to_owned()))
         })
     }
 
@@ -460,7 +466,7 @@ impl Log for Nats {
         pattern: &'a SubjectPattern,
         from: Sequence,
     ) -> Ongoing<'a, Result<Page, LogError>> {
-        Box::pin(self.page(pattern, from, PAGE_RECORDS_MAX))
+        Box::pin(in_time(self.page(pattern, from, PAGE_RECORDS_MAX)))
     }
 
     fn purge<'a>(
@@ -474,7 +480,8 @@ impl Log for Nats {
                 return Ok(());
             }
             let body = serde_json::json!({ "filter": subject.as_str(), "seq": before });
-            answers::purged(&self.api("STREAM.PURGE", body.to_string()).await?)
+            let asked = self.api("STREAM.PURGE", body.to_string(), TRY_MAX);
+            answers::purged(&asked.await?)
         })
     }
 
@@ -482,16 +489,17 @@ impl Log for Nats {
         &'a self,
         subject: &'a SubjectName,
     ) -> Ongoing<'a, Result<Option<Record>, LogError>> {
-        Box::pin(async move {
+        Box::pin(in_time(async move {
             let api = format!("$JS.API.DIRECT.GET.{}.{subject}", self.stream);
             let wanted = Wanted {
                 stream: &self.stream,
                 pattern: &subject.into(),
                 from: 1,
+                is_batch: false,
             };
-            let page = self.get(api, String::new(), &wanted).await?;
-            Ok(page.records.into_iter().next())
-        })
+            let came = self.get(api, String::new(), &wanted).await?;
+            Ok(came.newest(subject))
+        }))
     }
 }
 
@@ -501,7 +509,7 @@ impl Bus for Nats {
         subject: &'a SubjectName,
         bytes: Bytes,
     ) -> Ongoing<'a, Result<(), BusError>> {
-        Box::pin(async move {
+        Box::pin(bus_in_time(async move {
             if bytes.len() > FRAME_BYTES_MAX {
                 return Err(BusError::TooLarge(bytes.len()));
             }
@@ -512,14 +520,14 @@ impl Bus for Nats {
             let sent = self.client.publish(subject.as_str().to_owned(), bytes);
             sent.await
                 .map_err(|why| BusError::Unavailable(why.to_string()))
-        })
+        }))
     }
 
     fn subscribe<'a>(
         &'a self,
         pattern: &'a SubjectPattern,
     ) -> Ongoing<'a, Result<BusSubscription, BusError>> {
-        Box::pin(async move {
+        Box::pin(bus_in_time(async move {
             let unavailable = |why: String| BusError::Unavailable(why);
             let subscribed = self.client.subscribe(pattern.as_str().to_owned()).await;
             let messages = subscribed.map_err(|why| unavailable(why.to_string()))?;
@@ -529,12 +537,12 @@ impl Bus for Nats {
             self.subscriptions.add(&waiting);
             tokio::spawn(pass_on(messages, waiting));
             Ok(subscription)
-        })
+        }))
     }
 }
 
-/// Passes messages on until one of both ends. Those that are too large, or whose subject is none
-/// here, are dropped.
+/// The way of messages to a subscriber, until one of both ends. A message that is too large, or
+/// whose subject is none here, is dropped.
 async fn pass_on(mut messages: Subscriber, waiting: Arc<Waiting>) {
     loop {
         let message = tokio::select! {

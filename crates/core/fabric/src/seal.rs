@@ -17,12 +17,16 @@ use crate::log::{FRAME_BYTES_MAX, MessageId, Record};
 use crate::subject::SubjectName;
 use crate::window::Window;
 
-/// The most senders at a time whose frames are opened.
+/// The most senders at a time whose frames are opened. One more takes the place of the one that was
+/// silent for longest: of those that have sent nothing to this node alone, which is forgotten; if
+/// there are none, of all, which has ended then.
 pub const SENDERS_MAX: usize = 1024;
 /// Incarnations that ended whose frames are known to be old.
 pub const ENDED_MAX: usize = 4096;
 /// The most bytes of the content of a sealed frame.
-pub const CONTENT_BYTES_MAX: usize = FRAME_BYTES_MAX - HEAD_BYTES - TAG_BYTES;
+pub const CONTENT_BYTES_MAX: usize = FRAME_BYTES_MAX - SEAL_BYTES;
+/// Bytes that a sealed frame has beside its content.
+pub(crate) const SEAL_BYTES: usize = HEAD_BYTES + TAG_BYTES;
 
 const FORMAT: u8 = 1;
 const TO_ONE: u8 = 1;
@@ -77,9 +81,6 @@ pub enum OpenError {
     /// Its sender has ended.
     #[error("the sender of the frame has ended")]
     Ended,
-    /// There are [`SENDERS_MAX`] senders already.
-    #[error("too many nodes send frames")]
-    Crowded,
 }
 
 /// An opened frame.
@@ -91,6 +92,8 @@ pub struct Opened {
     pub is_to_all: bool,
     /// Its content.
     pub content: Bytes,
+    /// The sender that has ended to make way for this one: there were [`SENDERS_MAX`].
+    pub made_way: Option<Incarnation>,
 }
 
 /// The keys of a cluster.
@@ -105,7 +108,7 @@ impl ClusterKeys {
     /// The keys that follow from the cluster's key, which is random.
     #[must_use]
     pub fn new(cluster: &[u8; 32]) -> Self {
-        let root = hkdf::Salt::new(hkdf::HKDF_SHA256, b"portmoot cluster 1").extract(cluster);
+        let root = root_of(cluster);
         let cipher = |purpose| XChaCha20Poly1305::new(&Key::from(*derived(&root, purpose)));
         Self {
             frames: cipher(b"frames"),
@@ -163,6 +166,16 @@ impl fmt::Debug for ClusterKeys {
 
 /// The length of a derived key, as `ring` asks for it.
 struct KeyBytes;
+
+/// A key for a purpose of the nodes of a cluster, derived from its key.
+#[must_use]
+pub fn derived_key(cluster: &[u8; 32], purpose: &str) -> Zeroizing<[u8; 32]> {
+    derived(&root_of(cluster), purpose.as_bytes())
+}
+
+fn root_of(cluster: &[u8; 32]) -> hkdf::Prk {
+    hkdf::Salt::new(hkdf::HKDF_SHA256, b"portmoot cluster 1").extract(cluster)
+}
 
 impl hkdf::KeyType for KeyBytes {
     fn len(&self) -> usize {
@@ -279,6 +292,8 @@ pub struct FrameOpener {
     keys: ClusterKeys,
     own: Incarnation,
     senders: HashMap<Incarnation, Sender>,
+    /// The number of frames that were opened.
+    count: u64,
     ended: HashSet<Incarnation>,
     ended_in_order: VecDeque<Incarnation>,
 }
@@ -289,6 +304,8 @@ struct Sender {
     to_all: [u8; 16],
     one: Window,
     all: Window,
+    /// The number of its latest frame, of all that were opened.
+    latest: u64,
 }
 
 /// The head of a frame.
@@ -323,6 +340,7 @@ impl FrameOpener {
             keys,
             own,
             senders: HashMap::new(),
+            count: 0,
             ended: HashSet::new(),
             ended_in_order: VecDeque::new(),
         }
@@ -342,7 +360,9 @@ impl FrameOpener {
             return Err(OpenError::Ended);
         }
         let known = self.senders.get(&head.sender);
-        if known.is_some_and(|known| !known.window(&head).is_new(head.number)) {
+        let unknown = Window::default();
+        let window = known.map_or(&unknown, |known| known.window(&head));
+        if !window.is_new(head.number) {
             return Err(OpenError::Repeated);
         }
         let receiver = if head.is_to_all {
@@ -361,35 +381,52 @@ impl FrameOpener {
         };
         let content = self.keys.frames.decrypt(&nonce(pair, head.number), payload);
         let content = content.map_err(|_| OpenError::Foreign)?;
-        self.note(&head)?;
+        let made_way = self.make_way(head.sender);
+        self.note(&head);
         Ok(Opened {
             sender: head.sender,
             is_to_all: head.is_to_all,
             content: content.into(),
+            made_way,
         })
     }
 
     /// Notes the number of an authentic frame.
-    fn note(&mut self, head: &Head) -> Result<(), OpenError> {
-        if self.senders.len() >= SENDERS_MAX && !self.senders.contains_key(&head.sender) {
-            return Err(OpenError::Crowded);
-        }
+    fn note(&mut self, head: &Head) {
+        self.count += 1;
         let (keys, own) = (&self.keys, self.own);
         let sender = self.senders.entry(head.sender).or_insert_with(|| Sender {
             to_one: keys.pair(head.sender, FrameReceiver::One(own)),
             to_all: keys.pair(head.sender, FrameReceiver::All),
             one: Window::default(),
             all: Window::default(),
+            latest: 0,
         });
+        sender.latest = self.count;
         let window = if head.is_to_all {
             &mut sender.all
         } else {
             &mut sender.one
         };
-        if window.note(head.number) {
-            return Ok(());
+        window.note(head.number);
+    }
+
+    /// Makes a place for a sender, if there is none. A sender whose frames were for all
+    /// alone may be one of before this node began, whose frames someone sends again: so it goes
+    /// first, and may come again.
+    fn make_way(&mut self, sender: Incarnation) -> Option<Incarnation> {
+        if self.senders.len() < SENDERS_MAX || self.senders.contains_key(&sender) {
+            return None;
         }
-        Err(OpenError::Repeated)
+        let others = self.senders.iter().filter(|(one, _)| **one != self.own);
+        let first = others.min_by_key(|(_, one)| (!one.one.is_empty(), one.latest));
+        let (silent, has_sent) = first.map(|(name, one)| (*name, !one.one.is_empty()))?;
+        if has_sent {
+            self.end(silent);
+            return Some(silent);
+        }
+        self.senders.remove(&silent);
+        None
     }
 
     /// Whether a sender has ended, as far back as that is known.

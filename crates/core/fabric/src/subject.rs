@@ -12,6 +12,13 @@ const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 #[error("`{0}` is no subject: tokens of letters, digits, `-`, `_` and `@`, with dots between them")]
 pub struct SubjectError(String);
 
+impl SubjectError {
+    /// The error for a text, of which the beginning is shown.
+    pub(crate) fn of(text: &str) -> Self {
+        Self(text.chars().take(SUBJECT_BYTES_MAX).collect())
+    }
+}
+
 /// A subject: tokens with dots between them, no wildcards.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SubjectName(String);
@@ -52,7 +59,12 @@ impl SubjectPattern {
     /// Whether a subject is one of these.
     #[must_use]
     pub fn matches(&self, subject: &SubjectName) -> bool {
-        let mut tokens = subject.0.split('.');
+        self.matches_text(&subject.0)
+    }
+
+    /// Whether a text, which may be no subject of this crate's, is one of these.
+    pub(crate) fn matches_text(&self, subject: &str) -> bool {
+        let mut tokens = subject.split('.');
         for wanted in self.0.split('.') {
             let Some(token) = tokens.next() else {
                 return false;
@@ -106,7 +118,7 @@ impl FromStr for SubjectName {
         if text.len() <= SUBJECT_BYTES_MAX && text.split('.').all(is_token) {
             return Ok(Self(text.to_owned()));
         }
-        Err(SubjectError(text.chars().take(SUBJECT_BYTES_MAX).collect()))
+        Err(SubjectError::of(text))
     }
 }
 
@@ -126,7 +138,7 @@ impl FromStr for SubjectPattern {
         if is_one {
             return Ok(Self(text.to_owned()));
         }
-        Err(SubjectError(text.chars().take(SUBJECT_BYTES_MAX).collect()))
+        Err(SubjectError::of(text))
     }
 }
 

@@ -1,4 +1,4 @@
 mod contract;
 mod simulated;
 
-pub(crate) use contract::{Place, keeps_the_contract};
+pub(crate) use contract::{Place, Stranger, keeps_the_contract};

@@ -23,6 +23,11 @@ impl Default for Window {
 }
 
 impl Window {
+    /// Whether no number was seen.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.end == 0
+    }
+
     /// Whether this number was not seen and is not too old.
     pub(crate) fn is_new(&self, number: u64) -> bool {
         if number >= self.end {

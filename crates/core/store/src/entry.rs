@@ -14,6 +14,7 @@ pub struct Entry {
     owner: Cow<'static, str>,
     /// A JSON object with at least one member.
     body: Vec<u8>,
+    is_for_all: bool,
 }
 
 impl Entry {
@@ -27,6 +28,7 @@ impl Entry {
         Ok(Entry {
             owner: Cow::Borrowed(F::OWNER),
             body,
+            is_for_all: F::IS_FOR_ALL,
         })
     }
 
@@ -36,6 +38,7 @@ impl Entry {
         Entry {
             owner: owner.into(),
             body: [b"{", members].concat(),
+            is_for_all: false,
         }
     }
 
@@ -58,13 +61,26 @@ impl Entry {
         &self.owner
     }
 
+    /// Whether its owner asked for [`Fold::IS_FOR_ALL`]; false of an entry that was read.
+    #[must_use]
+    pub fn is_for_all(&self) -> bool {
+        self.is_for_all
+    }
+
     /// The record, as JSON.
     pub(crate) fn body(&self) -> &[u8] {
         &self.body
     }
 
-    /// The entry as a JSON object.
-    pub(crate) fn line(&self) -> Vec<u8> {
+    /// Reads an entry that [`Entry::line`] has written; `None` if it did not.
+    #[must_use]
+    pub fn read_line(line: &[u8]) -> Option<Entry> {
+        Entry::read(line.strip_prefix(b"{")?)
+    }
+
+    /// The entry as a JSON object, in one line.
+    #[must_use]
+    pub fn line(&self) -> Vec<u8> {
         let members = self.body.strip_prefix(b"{").unwrap_or(&self.body);
         [
             b"{",
@@ -77,7 +93,8 @@ impl Entry {
     }
 
     /// About the bytes of its line.
-    pub(crate) fn bytes(&self) -> usize {
+    #[must_use]
+    pub fn bytes(&self) -> usize {
         self.owner.len() + self.body.len()
     }
 }

@@ -84,6 +84,13 @@ pub enum StoreError {
     /// An earlier write failed; nothing more is written.
     #[error("writing stopped after an earlier failure; restart once the disk works")]
     Stopped,
+    /// This process is not the one of the cluster that writes the journal, or is it no more. An
+    /// append that was under way is stored or not.
+    #[error("another node of the cluster writes the journal now")]
+    Elsewhere,
+    /// The log that the nodes of the cluster share did not take the entries. They are not stored.
+    #[error("the cluster's log took no entries: {0}")]
+    Untaken(&'static str),
     /// The entries of one participant that wait for the disk fill its share of the queue.
     #[error("too many entries of one participant wait for the disk")]
     Share,
@@ -161,7 +168,9 @@ impl StoreError {
             | StoreError::Unopened { .. }
             | StoreError::Compacted
             | StoreError::Paused
+            | StoreError::Untaken(_)
             | StoreError::Stopped => "log_unavailable",
+            StoreError::Elsewhere => "home_elsewhere",
             StoreError::Busy | StoreError::Share => "overloaded",
             StoreError::Damaged { .. } => "journal_damaged",
             StoreError::Lost { .. } => "journal_lost",
@@ -171,6 +180,12 @@ impl StoreError {
 
 /// The refusal of a change that could not be written. The cause goes to the log alone.
 pub fn not_written(error: &StoreError) -> Refusal {
+    if matches!(error, StoreError::Elsewhere) {
+        let message =
+            "another node of the cluster is the home now: the change was made, or it was not";
+        return Refusal::new(RefusalCode::LogUnavailable, message)
+            .hint("look whether it was made before you make it again");
+    }
     tracing::error!(code = error.code(), %error, "the journal cannot be written");
     let message = "the change could not be written to the journal, so it was not made";
     Refusal::new(RefusalCode::LogUnavailable, message).hint("the gateway's log says why")

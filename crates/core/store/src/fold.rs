@@ -9,6 +9,10 @@ pub trait Fold: Default + Send + 'static {
     /// journals have it.
     const OWNER: &'static str;
 
+    /// Whether an append of such a record is reported only once it is in force at all nodes of a
+    /// cluster: those of before may take something away. A journal of one process does not ask.
+    const IS_FOR_ALL: bool = false;
+
     /// A record of the owner: a JSON object with at least one member.
     type Record: Serialize + DeserializeOwned;
 

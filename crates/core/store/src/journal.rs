@@ -1,7 +1,7 @@
 //! The seam for what lasts: a log of entries in one order, as its users see it.
 //!
-//! [`crate::FileJournal`] keeps the log in a file of one machine. A log that several machines keep
-//! would be another implementation: nothing above this trait knows of files.
+//! [`crate::FileJournal`] keeps the log in a file of one machine. The log that the nodes of a cluster
+//! share is another implementation: nothing above this trait knows of either.
 
 use std::fmt::{self, Debug, Display, Formatter};
 use std::ops::ControlFlow;
@@ -15,6 +15,14 @@ use crate::error::StoreError;
 /// restart nor a compaction changes them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(pub(crate) u64);
+
+impl Position {
+    /// The place of the entry of this number, from 1; 0 is the one before the first.
+    #[must_use]
+    pub fn of(number: u64) -> Self {
+        Self(number)
+    }
+}
 
 impl Display for Position {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,7 @@
 //! Audit recorder: a permit is reserved before the topic decides, and filled with its verdict.
 
 mod flood;
+mod gate;
 mod permit;
 
 use std::path::Path;
@@ -16,6 +17,7 @@ use crate::audit::{
 use crate::{JournalWriter, StoreError};
 use flood::Floods;
 pub use flood::{FLOOD, FLOOD_ENTRIES_MAX, FLOOD_WINDOW, FLOODS_MAX};
+pub use gate::Gate;
 pub use permit::{RecordPermit, entry};
 
 /// The kind under which connections are recorded: opened, rejected, ended.
@@ -35,6 +37,8 @@ pub struct Recorder {
     dir: Option<Arc<Path>>,
     floods: Floods,
     redaction: Arc<Redaction>,
+    /// Without one acts may always happen.
+    gate: Option<Gate>,
     /// Acts that were refused because they could not be recorded.
     refused: Arc<Missed>,
     /// Acts that happened and could not be recorded.
@@ -83,6 +87,15 @@ impl Recorder {
         }
     }
 
+    /// A recorder of the same log that refuses what is to happen while the gate is shut.
+    #[must_use]
+    pub fn gated_by(&self, gate: Gate) -> Self {
+        Self {
+            gate: Some(gate),
+            ..self.clone()
+        }
+    }
+
     /// The members whose values are not kept.
     #[must_use]
     pub fn redaction(&self) -> &Redaction {
@@ -100,7 +113,7 @@ impl Recorder {
     ///
     /// # Errors
     /// `log_unavailable` when there is no room or the log cannot be written: an act that must be
-    /// recorded is refused then.
+    /// recorded is refused then, and while the [gate](Gate) is shut.
     pub fn reserve(&self) -> Result<RecordPermit, Refusal> {
         self.reserve_on(None)
     }
@@ -111,6 +124,10 @@ impl Recorder {
     /// # Errors
     /// As [`Recorder::reserve`]; `overloaded` when its share of the log's queue is full.
     pub fn reserve_on(&self, account: Option<&Arc<Share>>) -> Result<RecordPermit, Refusal> {
+        if self.gate.as_ref().is_some_and(|gate| !gate.is_open()) {
+            let why = "another node of the cluster serves this now, or will in a moment";
+            return Err(Refusal::new(RefusalCode::LogUnavailable, why).hint("send it again"));
+        }
         let permit = self.try_reserve(
             account,
             &self.refused,
@@ -257,6 +274,21 @@ impl Missed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_to_happen_while_the_gate_is_shut() {
+        let is_open = Arc::new(std::sync::atomic::AtomicBool::new(true));
+        let asked = Arc::clone(&is_open);
+        let recorder =
+            Recorder::default().gated_by(Gate::new(move || asked.load(Ordering::SeqCst)));
+        assert!(recorder.reserve().is_ok());
+        is_open.store(false, Ordering::SeqCst);
+        let refused = recorder.reserve().unwrap_err();
+        assert_eq!(refused.code, RefusalCode::LogUnavailable);
+        // What has happened is written all the same.
+        let _ = recorder.reserve_or_count();
+        assert_eq!(recorder.lost.count(), 0);
+    }
 
     #[test]
     fn the_count_is_reported_once_a_minute() {

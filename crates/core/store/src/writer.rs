@@ -61,8 +61,12 @@ impl JournalWriter {
         JournalWriter::over(Arc::new(journal), Some(directory))
     }
 
-    /// Over this journal: reads what is in force, and follows what is appended.
-    pub(crate) fn over(
+    /// Over this journal: reads what is in force, and follows what is appended. With a `directory`
+    /// it has a data directory, which it keeps locked.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn over(
         journal: Arc<dyn Journal>,
         directory: Option<Directory>,
     ) -> Result<JournalWriter, StoreError> {

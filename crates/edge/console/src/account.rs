@@ -9,14 +9,16 @@ use tokio::runtime::Handle;
 
 /// Time before the end of an access token at which it is renewed, in milliseconds; of a short one a
 /// quarter of its time.
-const RENEWED_BEFORE_MS: u64 = 60_000;
+pub const RENEWED_BEFORE_MS: u64 = 60_000;
 /// Time for which a place is left alone that could not renew, in milliseconds.
-const REST_MS: u64 = 5_000;
+pub const REST_MS: u64 = 5_000;
 
-/// The tokens that a place gave a person for its session.
+/// The tokens that a place gave a person for its session. They are given up when nothing holds the
+/// account any more.
 pub(crate) struct Account {
     /// The name of the place.
     pub(crate) place: String,
+    /// The place as it was when it gave the tokens.
     pub(crate) at: Arc<dyn SignInPlace>,
     held: Mutex<Held>,
     /// Held by the one that renews.
@@ -24,11 +26,14 @@ pub(crate) struct Account {
 }
 
 struct Held {
+    /// None that were given up.
     tokens: Option<PersonTokens>,
-    /// When it is renewed next, in Unix milliseconds; `None` if that is not known.
+    /// When they are renewed next, in Unix milliseconds; `None` if that is not known.
     due_ms: Option<u64>,
     /// Until when the place is left alone, in Unix milliseconds.
     rests_until_ms: u64,
+    /// How often they were renewed.
+    renewals: u64,
 }
 
 /// When tokens are renewed, in Unix milliseconds.
@@ -48,6 +53,7 @@ impl Account {
                 due_ms: due_ms(&tokens),
                 tokens: Some(tokens),
                 rests_until_ms: 0,
+                renewals: 0,
             }),
             flight: Arc::default(),
         }
@@ -65,22 +71,32 @@ impl Account {
         can_renew && held.due_ms.is_some_and(|due_ms| due_ms <= now_ms)
     }
 
+    /// How often its tokens were renewed.
+    pub(crate) fn renewals(&self) -> u64 {
+        self.held.lock().renewals
+    }
+
     /// The token with which it is renewed.
     pub(crate) fn refresh(&self) -> Option<Secret> {
         self.held.lock().tokens.as_ref()?.refresh.clone()
     }
 
-    /// Goes on with these tokens.
-    pub(crate) fn take(&self, tokens: PersonTokens) {
-        *self.held.lock() = Held {
+    /// Goes on with these tokens; returns them if it was given up.
+    #[must_use]
+    pub(crate) fn take(&self, tokens: PersonTokens) -> Option<PersonTokens> {
+        let mut held = self.held.lock();
+        if held.tokens.is_none() {
+            return Some(tokens);
+        }
+        *held = Held {
             due_ms: due_ms(&tokens),
             tokens: Some(tokens),
             rests_until_ms: 0,
+            renewals: held.renewals + 1,
         };
+        None
     }
-}
 
-impl Account {
     /// Leaves its place alone for a while.
     pub(crate) fn rest(&self, now_ms: u64) {
         self.held.lock().rests_until_ms = now_ms.saturating_add(REST_MS);
@@ -98,10 +114,7 @@ impl Account {
 
 impl Drop for Account {
     fn drop(&mut self) {
-        // Elsewhere that could end the next sign-in of the person too.
-        if self.at.is_each_apart() {
-            self.give_up();
-        }
+        self.give_up();
     }
 }
 
@@ -123,7 +136,7 @@ mod tests {
                 refresh: None,
                 expires_ms: Some(600_000),
                 lifetime_ms,
-                asked: Asked::Now,
+                asked: Asked::Unknown,
             };
             assert_eq!(due_ms(&tokens), due, "{lifetime_ms:?}");
             tokens.expires_ms = None;

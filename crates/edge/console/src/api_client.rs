@@ -11,7 +11,8 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use tower::ServiceExt as _;
 
-use crate::home::{ConsoleHome, TokenBearer};
+use crate::home::ConsoleHome;
+use crate::kept::{Kept, look_at};
 use crate::session::Session;
 
 /// All but the unreserved characters (RFC 3986 section 2.3).
@@ -72,7 +73,8 @@ pub(crate) struct ApiClient {
 impl ApiClient {
     /// The API with the token of a session. `extensions` are those of the browser's request.
     pub(crate) fn new(
-        (home, router): (Arc<dyn ConsoleHome>, Router),
+        home: Arc<dyn ConsoleHome>,
+        router: Router,
         session: Arc<Session>,
         mut extensions: Extensions,
     ) -> Self {
@@ -126,18 +128,14 @@ impl ApiClient {
         // What the gateway knew of the token can have run out since the request of the browser began:
         // the token's issuer is asked, and the API once more.
         match answer {
-            Err(refused) if refused.ends_session() && self.is_good().await => {
+            Err(refused)
+                if refused.ends_session()
+                    && look_at(&*self.home, &self.session).await == Kept::Good =>
+            {
                 self.send(method, path, body).await
             }
             answer => answer,
         }
-    }
-
-    /// Whether the session's token is its participant's now.
-    async fn is_good(&self) -> bool {
-        let bearer = self.session.bearer();
-        let known = self.home.bearer_of(bearer.as_deref(), None).await;
-        matches!(known, TokenBearer::Participant(name) if name == self.session.participant)
     }
 
     async fn send(&self, method: Method, path: &str, body: Bytes) -> Result<String, Problem> {

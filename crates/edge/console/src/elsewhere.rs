@@ -8,21 +8,20 @@ use std::sync::Arc;
 
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
-use html::{Cookies, Validity};
+use identity::login::{CONSOLE_SESSION_MS, console_callback};
 use maud::html;
 use oauth::LoginError;
 use oauth::logins::LOGIN_MS_MAX;
-use oauth::person::{Asked as AskedWho, PersonError, PersonSignIn, PersonTokens, PersonWish};
-use platform::random;
-use serde::{Deserialize, Serialize};
+use oauth::person::{Asked as AskedWho, PersonError, PersonTokens, PersonWish};
 
 use crate::account::Account;
 use crate::api_client::Problem;
 use crate::asked::Asked;
+use crate::begun::{self, Begun};
 use crate::entrances::PROVED;
 use crate::home::{ConsoleSettings, ConsoleSignIn, TokenBearer};
 use crate::page::{bare, mark, problem};
-use crate::session::{CONSOLE_SESSION_MS, Person};
+use crate::session::Person;
 use crate::sign_in::{self, count_wrong, own_path, redirect, unsure, welcome};
 use crate::state::{Console, Visit};
 
@@ -30,19 +29,7 @@ use crate::state::{Console, Visit};
 pub const CONSOLE_SIGN_INS_PER_MINUTE: u32 = 60;
 
 /// The longest answer of a place, in bytes.
-const ANSWER_BYTES_MAX: usize = 8 * 1024;
-const COOKIE: &str = "console-signin";
-const PURPOSE: &str = "console-signin";
-
-/// A sign-in that a browser has begun, as its cookie has it.
-#[derive(Serialize, Deserialize)]
-struct Begun {
-    /// The name of the place.
-    place: String,
-    /// The page of the console that follows.
-    next: String,
-    sign_in: PersonSignIn,
-}
+pub const PLACE_ANSWER_BYTES_MAX: usize = 8 * 1024;
 
 /// Answers requests that are about a sign-in at another place.
 pub(crate) async fn answer(
@@ -95,7 +82,7 @@ async fn begun(
     started.map_err(too_many)?;
     let is_anew = query.some("anew").is_some();
     let wish = PersonWish {
-        redirect_uri: &public_url.at(&format!("/console/signed-in/{name}")),
+        redirect_uri: &public_url.at(&console_callback(name)),
         resource: &settings.resource(),
         max_age_secs: if is_anew {
             0
@@ -112,18 +99,8 @@ async fn begun(
     };
     Ok(Started {
         address: begun.address,
-        cookie: sealed(console, &state, now_ms),
+        cookie: begun::set(console, asked, &state),
     })
-}
-
-/// The cookie with a sign-in.
-fn sealed(console: &Console, state: &Begun, now_ms: u64) -> String {
-    let validity = Validity {
-        now_ms,
-        valid_ms: LOGIN_MS_MAX,
-    };
-    let text = serde_json::to_vec(state).unwrap_or_default();
-    Cookies::of_return(console.home.sealer()).set(COOKIE, PURPOSE, &text, random(), validity)
 }
 
 fn too_many(wait_ms: u64) -> Problem {
@@ -138,7 +115,7 @@ fn returned(settings: &ConsoleSettings, asked: &Asked, place: &str) -> Response 
     let query = asked.raw_query();
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte);
     let is_known = settings.places.iter().any(|known| known.name == place);
-    if !is_known || query.len() > ANSWER_BYTES_MAX || !query.bytes().all(is_plain) {
+    if !is_known || query.len() > PLACE_ANSWER_BYTES_MAX || !query.bytes().all(is_plain) {
         let why = Problem::new(StatusCode::BAD_REQUEST, "This is no answer to a sign-in.");
         return bare(why.status, &base, "Sign in", &problem(&why));
     }
@@ -162,30 +139,20 @@ async fn end(
     asked: &Asked,
     place: &str,
 ) -> Response {
-    // Without the browser's own cookie nothing of the answer is looked at, or shown; and what others send
-    // to this address ends no sign-in.
-    let Some(begun) = own(console, asked, place) else {
-        return not_signed_in(console, settings, asked, place, &not_begun());
+    // Without the browser's own cookie nothing of the answer is looked at, shown or noted, for any site can
+    // lead here; and what others send to this address ends no sign-in.
+    let Some(own) = begun::own(console, asked, place) else {
+        let why = not_begun();
+        return sign_in::page(settings, asked, why.status, Some(&why));
     };
-    let mut response = match ended(console, settings, asked, begun).await {
+    let mut response = match ended(console, settings, asked, own.begun).await {
         Ok(Ended { person, next }) => welcome(console, asked, person, &next).await,
-        Err(why) => not_signed_in(console, settings, asked, place, &why),
+        Err(failure) => not_signed_in(console, settings, asked, place, &failure),
     };
-    let over = Cookies::of_return(console.home.sealer()).end(COOKIE);
-    if let Ok(over) = HeaderValue::try_from(over) {
+    if let Ok(over) = HeaderValue::try_from(own.over) {
         response.headers_mut().append(header::SET_COOKIE, over);
     }
     response
-}
-
-/// The sign-in of this browser that an answer of a place is about. It is used up with that.
-fn own(console: &Console, asked: &Asked, place: &str) -> Option<Begun> {
-    let cookies = Cookies::of_return(console.home.sealer());
-    let now_ms = console.home.now_ms();
-    let state = cookies.open(&asked.browser.cookies(), COOKIE, PURPOSE, now_ms)?;
-    let begun: Begun = serde_json::from_slice(&state).ok()?;
-    let is_own = begun.place == place && begun.sign_in.has_state(asked.query().get("state"));
-    (is_own && console.used.use_up(begun.sign_in.state())).then_some(begun)
 }
 
 /// A person that has signed in, and the page that it wanted.
@@ -194,49 +161,65 @@ struct Ended {
     next: String,
 }
 
+/// A sign-in that has failed at its end.
+struct Failure {
+    why: Problem,
+    /// Whether it may have been a guess, which counts with wrong codes.
+    is_guess: bool,
+}
+
+impl From<Problem> for Failure {
+    fn from(why: Problem) -> Self {
+        Self {
+            why,
+            is_guess: false,
+        }
+    }
+}
+
 async fn ended(
     console: &Arc<Console>,
     settings: &ConsoleSettings,
     asked: &Asked,
     begun: Begun,
-) -> Result<Ended, Problem> {
-    let (place, now_ms) = (&*begun.place, console.home.now_ms());
+) -> Result<Ended, Failure> {
+    let (place, from) = (&*begun.place, asked.browser.from);
     let at = console.home.place(place).ok_or_else(not_begun)?;
     let answer = format!("{}?{}", begun.sign_in.redirect_uri(), asked.raw_query());
     let tokens = at.end(&begun.sign_in, &answer).await;
-    let tokens = tokens.map_err(|error| failed(settings.label(place), &error))?;
+    let tokens = tokens.map_err(|error| Failure {
+        why: failed(settings.label(place), &error),
+        is_guess: error.is_refusal(),
+    })?;
     let bearer = tokens.access.expose().to_owned();
-    let proved_ms = proved_ms(&tokens, now_ms);
+    let proved_ms = proved_ms(&tokens, console.home.now_ms());
+    // Without a person they are given up with it.
     let account = Arc::new(Account::new(place, at, tokens));
-    match console
-        .home
-        .bearer_of(Some(&bearer), asked.browser.from)
-        .await
-    {
+    match console.home.bearer_of(Some(&bearer), from).await {
         TokenBearer::Participant(participant) => Ok(Ended {
             person: Person {
                 participant,
                 bearer: Some(bearer),
                 account: Some(account),
+                from,
                 proved_ms,
             },
             next: begun.next,
         }),
-        TokenBearer::Unknown(why) => {
-            account.give_up();
-            Err(Problem {
+        TokenBearer::Unknown(why) => Err(Failure {
+            why: Problem {
                 hint: Some("Ask the operator of the gateway.".to_owned()),
                 ..Problem::new(StatusCode::FORBIDDEN, &why)
-            })
-        }
-        TokenBearer::Unsure => Err(unsure()),
+            },
+            is_guess: true,
+        }),
+        TokenBearer::Unsure => Err(unsure().into()),
     }
 }
 
 /// When a person has proved who it is, in Unix milliseconds; 0 if that is not known.
 fn proved_ms(tokens: &PersonTokens, now_ms: u64) -> u64 {
     match tokens.asked {
-        AskedWho::Now => now_ms,
         AskedWho::At(at_ms) => at_ms.min(now_ms),
         AskedWho::Unknown => 0,
     }
@@ -245,7 +228,10 @@ fn proved_ms(tokens: &PersonTokens, now_ms: u64) -> u64 {
 fn not_begun() -> Problem {
     Problem {
         status: StatusCode::FORBIDDEN,
-        message: "This sign-in was not begun in this browser, has ended already, or took longer than ten minutes.".to_owned(),
+        message: format!(
+            "This sign-in was not begun in this browser, has ended already, or took longer than {} minutes.",
+            LOGIN_MS_MAX / 60_000
+        ),
         hint: Some("Begin again below.".to_owned()),
     }
 }
@@ -263,9 +249,7 @@ fn failed(label: &str, error: &PersonError) -> Problem {
         PersonError::NoTime => (
             StatusCode::FORBIDDEN,
             error.to_string(),
-            Some(format!(
-                "Use a code instead: portmoot console. The operator can have {label} name auth_time, or leave openid out of console_scopes."
-            )),
+            Some("Type a code instead: portmoot console --no-browser prints one.".to_owned()),
         ),
         PersonError::Step(_) | PersonError::IdToken(_) | PersonError::NotAsked => {
             (StatusCode::FORBIDDEN, error.to_string(), None)
@@ -277,26 +261,25 @@ fn failed(label: &str, error: &PersonError) -> Problem {
     }
 }
 
-/// A sign-in that has failed, which the audit log has.
+/// The end of a sign-in that has failed, which the audit log has.
 fn not_signed_in(
     console: &Arc<Console>,
     settings: &ConsoleSettings,
     asked: &Asked,
     place: &str,
-    why: &Problem,
+    failure: &Failure,
 ) -> Response {
-    if let Err(limited) = count_wrong(console, asked, console.home.now_ms()) {
+    if failure.is_guess
+        && let Err(limited) = count_wrong(console, asked, console.home.now_ms())
+    {
         return sign_in::page(settings, asked, limited.status, Some(&limited));
     }
-    // The place is a word of the address until it is known.
-    let place = settings.places.iter().find(|known| known.name == place);
-    let place = place.map_or("an unknown place", |place| &place.name);
-    let words = format!("a sign-in by {place}: {}", why.message);
+    let why = &failure.why;
     console.home.record(&ConsoleSignIn {
         participant: None,
         from: asked.browser.from,
         is_refused: true,
-        why: &words,
+        why: &format!("a sign-in by {place}: {}", why.message),
     });
     sign_in::page(settings, asked, why.status, Some(why))
 }

@@ -19,7 +19,7 @@ pub(crate) fn buttons(settings: &ConsoleSettings, asked: &Asked, next: &str) -> 
         @if !settings.places.is_empty() {
             div class="row" data-testid="places" {
                 @for place in &settings.places {
-                    a class="button" href=(address(settings, asked, (&place.name, next), is_anew)) {
+                    a class="button" href=(address(settings, asked, &Way { place: &place.name, next, is_anew })) {
                         "Sign in at " (place.label)
                     }
                 }
@@ -33,7 +33,12 @@ pub(crate) fn buttons(settings: &ConsoleSettings, asked: &Asked, next: &str) -> 
 pub(crate) fn again(visit: &Visit, place: &str) -> Markup {
     let settings = visit.console.home.settings();
     let is_known = settings.places.iter().any(|known| known.name == place);
-    let to = address(&settings, &visit.asked, (place, PROVED), true);
+    let way = Way {
+        place,
+        next: PROVED,
+        is_anew: true,
+    };
+    let to = address(&settings, &visit.asked, &way);
     html! {
         @if is_known {
             p {
@@ -46,15 +51,20 @@ pub(crate) fn again(visit: &Visit, place: &str) -> Markup {
     }
 }
 
-/// The address at which a sign-in begins: at the gateway's public name, to which the place leads back.
-fn address(
-    settings: &ConsoleSettings,
-    asked: &Asked,
-    (place, next): (&str, &str),
+/// A way into the console by a place.
+struct Way<'w> {
+    place: &'w str,
+    /// The page of the console that follows.
+    next: &'w str,
+    /// Whether the place is to ask anew who the person is.
     is_anew: bool,
-) -> String {
-    let anew = if is_anew { "&anew=1" } else { "" };
-    let path = format!("/console/sign-in?with={place}&next={}{anew}", encoded(next));
+}
+
+/// The address at which a sign-in begins: at the gateway's public name, to which the place leads back.
+fn address(settings: &ConsoleSettings, asked: &Asked, way: &Way<'_>) -> String {
+    let anew = if way.is_anew { "&anew=1" } else { "" };
+    let (place, next) = (way.place, encoded(way.next));
+    let path = format!("/console/sign-in?with={place}&next={next}{anew}");
     match &settings.public_url {
         Some(url) if url.origin() != asked.origin => url.at(&path),
         Some(_) | None => format!("{}{path}", settings.prefix()),

@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::api_client::Problem;
 use crate::asked::Form;
-use crate::keep::Kept;
+use crate::kept::Kept;
 use crate::page::{problem, respond};
 use crate::pages::LastAnswer;
 use crate::places::Place;

@@ -16,6 +16,7 @@ mod asked;
 mod assets;
 mod audit;
 mod batch;
+mod begun;
 mod call;
 mod calls;
 mod card;
@@ -32,6 +33,7 @@ mod filters;
 mod home;
 mod inbox;
 mod keep;
+mod kept;
 mod latencies;
 mod like;
 mod log_rows;
@@ -62,13 +64,16 @@ mod tools;
 mod used;
 mod waits;
 
+pub use account::{RENEWED_BEFORE_MS, REST_MS};
 pub use arguments::{CARD_BYTES_MAX, FULL_BYTES_MAX, LONG_TEXT_CHARS, ROWS_MAX, ROWS_SHOWN_MAX};
 pub use batch::BATCH_MAX;
+pub use begun::BROWSER_SIGN_INS_MAX;
 pub use coverage::{COVERAGE_PARTICIPANTS_MAX, COVERAGE_ROWS_MAX};
 pub use definitions::{DEFINITIONS_BYTES_MAX, MARKED_WORDS_MAX};
-pub use elsewhere::CONSOLE_SIGN_INS_PER_MINUTE;
+pub use elsewhere::{CONSOLE_SIGN_INS_PER_MINUTE, PLACE_ANSWER_BYTES_MAX};
 pub use home::{ConsoleHome, ConsoleSettings, ConsoleSignIn, PlaceName, TokenBearer};
 pub use inbox::{CARDS_MAX, LINES_MAX, LIST_PAGES_MAX};
+pub use keep::CONSOLE_SWEEP_MS;
 pub use latencies::TOOL_ROWS_MAX;
 pub use map::{MAP_CALLS_MAX, MAP_PARTICIPANTS_MAX, MAP_SERVERS_MAX};
 pub use nearest::COMPARED_CALLS_MAX;
@@ -76,7 +81,7 @@ pub use places::{FEEDS_MAX, SESSION_FEEDS_MAX};
 pub use rights::RIGHTS_SHOWN_MAX;
 pub use routes::router;
 pub use session::{
-    CONSOLE_IDLE_MS, CONSOLE_SESSION_MS, CONSOLE_SESSIONS_MAX, PARTICIPANT_SESSIONS_MAX,
+    CONSOLE_IDLE_MS, CONSOLE_SESSIONS_MAX, PARTICIPANT_SESSIONS_MAX, REPLACED_SIGN_INS_MAX,
 };
 pub use sign_in::CONSOLE_TRIES_PER_MINUTE;
 pub use state::{FEED_LOOK_MS, PAGES_WRITTEN_MAX};

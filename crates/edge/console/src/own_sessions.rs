@@ -8,27 +8,37 @@ use tokio::task::JoinSet;
 use wire::time::rfc3339;
 
 use crate::home::ConsoleSignIn;
-use crate::keep::Kept;
+use crate::kept::Kept;
 use crate::outcome::Outcome;
 use crate::session::Session;
 use crate::state::{At, Visit};
 use crate::times;
 
-/// The sessions of the person. One of a former bearer of its name, whose token is good no more, is none
-/// of them.
-async fn all(visit: &Visit) -> Vec<Arc<Session>> {
+/// A session of the person, which has not ended.
+struct Listed {
+    session: Arc<Session>,
+    /// Whether that could be checked.
+    is_sure: bool,
+}
+
+/// The sessions of the person, the newest first. One of a former bearer of its name, whose token is good no
+/// more, is none of them, and is ended.
+async fn all(visit: &Visit) -> Vec<Listed> {
     let (console, own) = (&visit.console, &visit.session.participant);
     let mut looks = JoinSet::new();
     for session in console.sessions.of(own, visit.now_ms()) {
         let console = Arc::clone(console);
         looks.spawn(async move {
             let kept = console.keep(&session).await;
-            (kept == Kept::Good).then_some(session)
+            (kept != Kept::Over).then_some(Listed {
+                session,
+                is_sure: kept == Kept::Good,
+            })
         });
     }
-    let mut good: Vec<_> = looks.join_all().await.into_iter().flatten().collect();
-    good.sort_by_key(|session| std::cmp::Reverse(session.since_ms()));
-    good
+    let mut all: Vec<_> = looks.join_all().await.into_iter().flatten().collect();
+    all.sort_by_key(|one| std::cmp::Reverse(one.session.since_ms()));
+    all
 }
 
 /// The part of the access page with the sessions of the person.
@@ -53,13 +63,17 @@ pub(crate) async fn section(visit: &Visit) -> Markup {
     }
 }
 
-fn row(visit: &Visit, one: &Arc<Session>) -> Markup {
+fn row(visit: &Visit, listed: &Listed) -> Markup {
+    let one = &listed.session;
     let from = one.from().map(|from| from.to_canonical().to_string());
     html! {
         tr data-testid="session" {
             td { (times::day(&rfc3339(one.since_ms()))) }
             td { (Hostile(from.as_deref().unwrap_or("-"))) }
-            td { (times::day(&rfc3339(one.last_ms()))) }
+            td {
+                (times::day(&rfc3339(one.last_ms())))
+                @if !listed.is_sure { " " span class="mark care" { "cannot be checked now" } }
+            }
             td {
                 @if Arc::ptr_eq(one, &visit.session) { "this one" }
                 @else {
@@ -73,20 +87,22 @@ fn row(visit: &Visit, one: &Arc<Session>) -> Markup {
     }
 }
 
-/// `POST /console/sessions/end` and `end-others`. This session is ended by signing out.
-pub(crate) async fn act(visit: &Visit, act: &str) -> Outcome {
+/// `POST /console/sessions/end` and `end-others`. This session is ended by signing out. No issuer is asked
+/// about the others: they end also while one does not answer.
+pub(crate) fn act(visit: &Visit, act: &str) -> Outcome {
     let label = visit.asked.form().get("session");
     let is_meant = |one: &Session| match act {
         "end-others" => true,
         "end" => one.label == label,
         _ => false,
     };
-    let mut others = all(visit).await;
+    let (sessions, own) = (&visit.console.sessions, &visit.session.participant);
+    let mut others = sessions.of(own, visit.now_ms());
     others.retain(|one| !Arc::ptr_eq(one, &visit.session) && is_meant(one));
     for one in &others {
-        visit.console.sessions.end(one);
+        sessions.end(one);
         visit.console.home.record(&ConsoleSignIn {
-            participant: Some(&visit.session.participant),
+            participant: Some(own),
             from: visit.asked.browser.from,
             is_refused: false,
             why: "ended another session of its own at the console",

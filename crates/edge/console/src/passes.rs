@@ -25,15 +25,19 @@ pub(crate) struct Passes(Mutex<HashMap<String, Pass>>);
 impl Passes {
     /// Binds a sign-in to a code of its participant.
     pub(crate) fn give(&self, code: &str, person: &Person, now_ms: u64) {
-        let mut all = self.0.lock();
-        all.retain(|_, pass| now_ms < pass.until_ms);
         let pass = Pass {
             code: code.to_owned(),
             account: person.account.clone(),
             proved_ms: person.proved_ms,
             until_ms: now_ms.saturating_add(CONSOLE_CODE_MS),
         };
+        let mut all = self.0.lock();
         all.insert(person.participant.clone(), pass);
+    }
+
+    /// Drops sign-ins whose codes were not used in time, with their tokens.
+    pub(crate) fn sweep(&self, now_ms: u64) {
+        self.0.lock().retain(|_, pass| now_ms < pass.until_ms);
     }
 
     /// The person that goes on with a code, which was its participant's.

@@ -19,7 +19,7 @@ use crate::api_client::{ApiClient, Problem};
 use crate::asked::{Asked, Entrance, below, entrance};
 use crate::entrances::PROVED;
 use crate::home::{ConsoleHome, ConsoleSettings};
-use crate::keep::Kept;
+use crate::kept::Kept;
 use crate::outcome::Outcome;
 use crate::page::{Content, Frame, Tab, bare, problem, respond};
 use crate::passes::Passes;
@@ -49,6 +49,7 @@ pub fn router(home: Arc<dyn ConsoleHome>, api: Router, codes: Arc<ConsoleCodes>)
         samples: Samples::default(),
         writers: Semaphore::new(PAGES_WRITTEN_MAX),
     });
+    console.keep_swept();
     // A service below the path, and no routes with parameters: these would go on to the API in the
     // extensions of the request.
     let below = Arc::clone(&console);
@@ -149,7 +150,8 @@ async fn visit(
     };
     let visit = Visit {
         api: ApiClient::new(
-            (Arc::clone(&console.home), console.api.clone()),
+            Arc::clone(&console.home),
+            console.api.clone(),
             Arc::clone(&session),
             asked.extensions.clone(),
         ),
@@ -223,7 +225,7 @@ async fn act(visit: &Arc<Visit>) -> Outcome {
         ["access", name, act] => rights::act(visit, name, act).await,
         ["p", id, act @ ("like" | "rule")] => like::act(visit, id, act).await,
         ["p", id, act] => decide::decide(visit, id, act).await,
-        ["sessions", act] => own_sessions::act(visit, act).await,
+        ["sessions", act] => own_sessions::act(visit, act),
         ["servers", name, "approve"] => definitions::approve(visit, name).await,
         [
             "servers",

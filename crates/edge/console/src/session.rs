@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use data_encoding::BASE64URL_NOPAD;
 use html::{Cookies, Validity};
+use identity::login::CONSOLE_SESSION_MS;
+use oauth::person::PersonTokens;
 use platform::{Mutex, random};
 use subtle::ConstantTimeEq as _;
 
@@ -20,18 +22,20 @@ pub(crate) struct Person {
     pub(crate) bearer: Option<String>,
     /// Its tokens at the place at which it has signed in.
     pub(crate) account: Option<Arc<Account>>,
+    /// The address of its browser.
+    pub(crate) from: Option<IpAddr>,
     /// When it has proved who it is, in Unix milliseconds.
     pub(crate) proved_ms: u64,
 }
 
-/// Time after which a person signs in again, in milliseconds.
-pub const CONSOLE_SESSION_MS: u64 = 12 * 3_600_000;
 /// Time without a request of the person after which a session ends, in milliseconds.
 pub const CONSOLE_IDLE_MS: u64 = 3_600_000;
 /// The most sessions.
 pub const CONSOLE_SESSIONS_MAX: usize = 1_000;
 /// The most sessions of a participant: a further one ends the one that was idle for longest.
 pub const PARTICIPANT_SESSIONS_MAX: usize = 16;
+/// The most sign-ins elsewhere of a session whose tokens end with it: a further one ends the oldest.
+pub const REPLACED_SIGN_INS_MAX: usize = 32;
 /// The most proposals of which a session remembers that they were shown in full.
 const SHOWN_MAX: usize = 1_000;
 /// The most edited arguments of which a session remembers that they were compared.
@@ -40,14 +44,43 @@ const COMPARED_MAX: usize = 16;
 const COOKIE: &str = "console";
 const PURPOSE: &str = "console-session";
 
+/// Credentials of a session.
+#[derive(Default)]
+struct Credentials {
+    /// Its token; the API judges it anew with every request.
+    bearer: Option<String>,
+    /// The tokens at the place where the person signed in.
+    account: Option<Arc<Account>>,
+    /// Those of its earlier sign-ins, the oldest first. A place may have one grant for all of them, which
+    /// would end with the first.
+    replaced: Vec<Arc<Account>>,
+}
+
+impl Credentials {
+    /// Goes on with what the person has shown now.
+    fn replace(&mut self, bearer: Option<String>, account: Option<Arc<Account>>) {
+        self.bearer = bearer;
+        match std::mem::replace(&mut self.account, account) {
+            Some(before) if before.at.is_each_apart() => before.give_up(),
+            before => self.replaced.extend(before),
+        }
+        if self.replaced.len() > REPLACED_SIGN_INS_MAX {
+            self.replaced.remove(0).give_up();
+        }
+    }
+
+    /// Gives all tokens up that other places have given.
+    fn give_up(&mut self) {
+        let all = self.replaced.drain(..).chain(self.account.take());
+        all.for_each(|account| account.give_up());
+    }
+}
+
 /// A browser in which a person has signed in.
 pub(crate) struct Session {
     /// The participant, when it signed in.
     pub(crate) participant: String,
-    /// Its token; the API judges it anew with every request.
-    bearer: Mutex<Option<String>>,
-    /// That with which the token is renewed, if it came from another place.
-    account: Mutex<Option<Arc<Account>>>,
+    credentials: Mutex<Credentials>,
     /// Stands in every form.
     pub(crate) form_token: String,
     /// Its name in the list of its participant's sessions; it opens nothing.
@@ -70,14 +103,17 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    fn new(person: Person, from: Option<IpAddr>, now_ms: u64) -> Self {
+    fn new(person: Person, now_ms: u64) -> Self {
         Self {
             participant: person.participant,
-            bearer: Mutex::new(person.bearer),
-            account: Mutex::new(person.account),
+            credentials: Mutex::new(Credentials {
+                bearer: person.bearer,
+                account: person.account,
+                replaced: Vec::new(),
+            }),
             form_token: BASE64URL_NOPAD.encode(&random::<24>()),
             label: BASE64URL_NOPAD.encode(&random::<12>()),
-            from: Mutex::new(from),
+            from: Mutex::new(person.from),
             since_ms: AtomicU64::new(now_ms),
             last_ms: AtomicU64::new(now_ms),
             proved_ms: AtomicU64::new(person.proved_ms),
@@ -92,10 +128,9 @@ impl Session {
 
     /// Ends it, and gives up the tokens of its person.
     fn finish(&self) {
+        let mut credentials = self.credentials.lock();
         self.has_ended.store(true, Ordering::Relaxed);
-        if let Some(account) = self.account.lock().take() {
-            account.give_up();
-        }
+        credentials.give_up();
     }
 
     /// Whether it is open at this time; one that is not has ended.
@@ -117,24 +152,47 @@ impl Session {
 
     /// Its token; none for the local user of a gateway whose callers need none.
     pub(crate) fn bearer(&self) -> Option<String> {
-        self.bearer.lock().clone()
+        self.credentials.lock().bearer.clone()
+    }
+
+    /// The tokens at the place where the person signed in.
+    pub(crate) fn account(&self) -> Option<Arc<Account>> {
+        self.credentials.lock().account.clone()
+    }
+
+    /// Whether its token is of this account.
+    pub(crate) fn has(&self, account: &Arc<Account>) -> bool {
+        let credentials = self.credentials.lock();
+        (credentials.account.as_ref()).is_some_and(|own| Arc::ptr_eq(own, account))
     }
 
     /// Goes on with what its person has shown now.
     pub(crate) fn take(&self, person: Person) {
-        *self.bearer.lock() = person.bearer;
-        *self.account.lock() = person.account;
+        let mut credentials = self.credentials.lock();
+        credentials.replace(person.bearer, person.account);
+        if self.has_ended.load(Ordering::Relaxed) {
+            credentials.give_up();
+        }
+        drop(credentials);
         self.note_proof(person.proved_ms);
     }
 
-    /// Goes on with another token of its person.
-    pub(crate) fn set_bearer(&self, bearer: String) {
-        *self.bearer.lock() = Some(bearer);
-    }
-
-    /// The tokens of the place at which its person has signed in.
-    pub(crate) fn account(&self) -> Option<Arc<Account>> {
-        self.account.lock().clone()
+    /// Goes on with renewed tokens of an account; returns them if that was given up meanwhile.
+    #[must_use]
+    pub(crate) fn renewed(
+        &self,
+        account: &Arc<Account>,
+        tokens: PersonTokens,
+    ) -> Option<PersonTokens> {
+        let mut credentials = self.credentials.lock();
+        let bearer = tokens.access.expose().to_owned();
+        let unwanted = account.take(tokens);
+        // Its person may have signed in again meanwhile: then they end with the session.
+        let own = credentials.account.as_ref();
+        if unwanted.is_none() && own.is_some_and(|own| Arc::ptr_eq(own, account)) {
+            credentials.bearer = Some(bearer);
+        }
+        unwanted
     }
 
     /// When its person has signed in, in Unix milliseconds.
@@ -225,17 +283,11 @@ pub(crate) struct Sessions(Mutex<HashMap<[u8; 32], Arc<Session>>>);
 
 impl Sessions {
     /// Opens a session; returns its cookie.
-    pub(crate) fn open(
-        &self,
-        home: &dyn ConsoleHome,
-        person: Person,
-        from: Option<IpAddr>,
-        now_ms: u64,
-    ) -> String {
+    pub(crate) fn open(&self, home: &dyn ConsoleHome, person: Person, now_ms: u64) -> String {
         let mut sessions = self.0.lock();
         sessions.retain(|_, session| session.goes_on(now_ms));
         make_room(&mut sessions, &person.participant);
-        let session = Arc::new(Session::new(person, from, now_ms));
+        let session = Arc::new(Session::new(person, now_ms));
         enter(&mut sessions, home, session, now_ms)
     }
 
@@ -245,11 +297,11 @@ impl Sessions {
         &self,
         home: &dyn ConsoleHome,
         session: &Arc<Session>,
-        (person, from): (Person, Option<IpAddr>),
+        person: Person,
         now_ms: u64,
     ) -> String {
+        *session.from.lock() = person.from;
         session.take(person);
-        *session.from.lock() = from;
         session.since_ms.store(now_ms, Ordering::Relaxed);
         Self::touch(session, now_ms);
         let mut sessions = self.0.lock();
@@ -283,6 +335,11 @@ impl Sessions {
         let mut own: Vec<Arc<Session>> = own.map(Arc::clone).collect();
         own.sort_by_key(|session| std::cmp::Reverse(session.since_ms()));
         own
+    }
+
+    /// Ends the sessions that have lapsed.
+    pub(crate) fn sweep(&self, now_ms: u64) {
+        self.0.lock().retain(|_, session| session.goes_on(now_ms));
     }
 
     /// Notes a request of the person itself.
@@ -356,6 +413,7 @@ mod tests {
             participant,
             bearer,
             account: None,
+            from: None,
             proved_ms: 0,
         }
     }
@@ -368,7 +426,7 @@ mod tests {
     fn a_session_ends_by_time_idleness_and_at_once() {
         let home = TestHome::default();
         let sessions = Sessions::default();
-        let set = sessions.open(&home, person("ann".to_owned(), None), None, 0);
+        let set = sessions.open(&home, person("ann".to_owned(), None), 0);
         assert!(set.starts_with("__Host-pm_console="), "{set}");
         assert!(set.contains("HttpOnly; SameSite=Strict; Secure"), "{set}");
         let find = |now_ms| sessions.find(&home, &[cookie(&set)], now_ms);
@@ -377,7 +435,7 @@ mod tests {
         assert!(find(1).is_none(), "and does not come back");
         assert!(session.has_token(&session.form_token));
         assert!(!session.has_token(""));
-        let set = sessions.open(&home, person("ann".to_owned(), None), None, 0);
+        let set = sessions.open(&home, person("ann".to_owned(), None), 0);
         let find = |now_ms| sessions.find(&home, &[cookie(&set)], now_ms);
         for at in 1..=12 {
             Sessions::touch(&find(at * 3_500_000).unwrap(), at * 3_500_000);
@@ -388,7 +446,7 @@ mod tests {
             !session.is_open(CONSOLE_SESSION_MS),
             "twelve hours are over"
         );
-        let set = sessions.open(&home, person("ann".to_owned(), None), None, 0);
+        let set = sessions.open(&home, person("ann".to_owned(), None), 0);
         let session = sessions.find(&home, &[cookie(&set)], 1).unwrap();
         sessions.end(&session);
         assert!(!session.is_open(1));
@@ -404,12 +462,7 @@ mod tests {
     fn a_session_that_goes_on_after_a_sign_in_has_another_cookie_and_its_forms() {
         let home = TestHome::default();
         let sessions = Sessions::default();
-        let first = sessions.open(
-            &home,
-            person("ann".to_owned(), Some("t".to_owned())),
-            None,
-            0,
-        );
+        let first = sessions.open(&home, person("ann".to_owned(), Some("t".to_owned())), 0);
         let find = |set: &str, now_ms| sessions.find(&home, &[cookie(set)], now_ms);
         let session = find(&first, 1).unwrap();
         let now_ms = CONSOLE_IDLE_MS - 1;
@@ -417,7 +470,7 @@ mod tests {
             proved_ms: now_ms,
             ..person("ann".to_owned(), Some("u".to_owned()))
         };
-        let second = sessions.renew(&home, &session, (again, None), now_ms);
+        let second = sessions.renew(&home, &session, again, now_ms);
         assert!(find(&first, now_ms).is_none(), "the cookie of before");
         let after = find(&second, now_ms).unwrap();
         assert!(Arc::ptr_eq(&session, &after) && after.unproved_ms(now_ms) == 0);
@@ -429,13 +482,13 @@ mod tests {
     fn a_further_session_of_a_participant_ends_its_oldest() {
         let home = TestHome::default();
         let sessions = Sessions::default();
-        let bob = sessions.open(&home, person("bob".to_owned(), None), None, 0);
+        let bob = sessions.open(&home, person("bob".to_owned(), None), 0);
         let sets: Vec<String> = (0..PARTICIPANT_SESSIONS_MAX as u64)
-            .map(|at| sessions.open(&home, person("ann".to_owned(), None), None, 1 + at))
+            .map(|at| sessions.open(&home, person("ann".to_owned(), None), 1 + at))
             .collect();
         let find = |set: &str| sessions.find(&home, &[cookie(set)], 100);
         assert!(find(&sets[0]).is_some());
-        sessions.open(&home, person("ann".to_owned(), None), None, 50);
+        sessions.open(&home, person("ann".to_owned(), None), 50);
         assert!(find(&sets[0]).is_none());
         assert!(find(&sets[1]).is_some());
         assert!(find(&bob).is_some());
@@ -445,19 +498,19 @@ mod tests {
     fn a_full_table_ends_the_session_that_was_idle_for_longest() {
         let home = TestHome::default();
         let sessions = Sessions::default();
-        let first = sessions.open(&home, person("0".to_owned(), None), None, 0);
+        let first = sessions.open(&home, person("0".to_owned(), None), 0);
         for at in 1..CONSOLE_SESSIONS_MAX as u64 {
-            sessions.open(&home, person(at.to_string(), None), None, at);
+            sessions.open(&home, person(at.to_string(), None), at);
         }
         assert!(sessions.find(&home, &[cookie(&first)], 2_000).is_some());
-        sessions.open(&home, person("new".to_owned(), None), None, 2_000);
+        sessions.open(&home, person("new".to_owned(), None), 2_000);
         assert!(sessions.find(&home, &[cookie(&first)], 2_000).is_none());
         assert_eq!(sessions.0.lock().len(), CONSOLE_SESSIONS_MAX);
     }
 
     #[test]
     fn what_was_shown_is_bound_to_its_digest() {
-        let session = Session::new(person("ann".to_owned(), None), None, 0);
+        let session = Session::new(person("ann".to_owned(), None), 0);
         session.note_shown("p", "d");
         session.note_shown("p", "d");
         assert_eq!(session.newly_shown(), ["p"], "once for a digest");

@@ -13,7 +13,7 @@ use crate::api_client::{Problem, encoded};
 use crate::asked::Asked;
 use crate::entrances::{PROVED, buttons};
 use crate::home::{ConsoleSettings, ConsoleSignIn, TokenBearer};
-use crate::keep::Kept;
+use crate::kept::Kept;
 use crate::page::{bare, mark, problem, respond};
 use crate::session::{Person, Session, Sessions};
 use crate::state::{At, Console, Visit};
@@ -151,7 +151,11 @@ pub(crate) async fn welcome(
     if let Some(other) = other
         && asked.form().get("instead") != "1"
     {
-        return instead(console, settings, asked, (&person, other), next);
+        let change = Change {
+            person: &person,
+            other,
+        };
+        return instead(console, settings, asked, &change, next);
     }
     let why = match &person.account {
         Some(account) => format!("signed in at the console by {}", account.place),
@@ -163,7 +167,7 @@ pub(crate) async fn welcome(
         is_refused: false,
         why: &why,
     });
-    let cookie = opened(console, asked, person, before.as_ref(), now_ms).await;
+    let cookie = opened(console, person, before.as_ref(), now_ms).await;
     redirect(&after(settings, next), &[cookie])
 }
 
@@ -171,20 +175,18 @@ pub(crate) async fn welcome(
 /// filled in stay good. One of another participant, or of a former bearer of the name, ends.
 async fn opened(
     console: &Arc<Console>,
-    asked: &Asked,
     person: Person,
     before: Option<&Arc<Session>>,
     now_ms: u64,
 ) -> String {
     let (home, sessions) = (&*console.home, &console.sessions);
-    let from = asked.browser.from;
     if let Some(before) = before {
         if before.participant == person.participant && console.keep(before).await == Kept::Good {
-            return sessions.renew(home, before, (person, from), now_ms);
+            return sessions.renew(home, before, person, now_ms);
         }
         sessions.end(before);
     }
-    sessions.open(home, person, from, now_ms)
+    sessions.open(home, person, now_ms)
 }
 
 /// The address that a browser is led to after a sign-in: it sees whether the cookie was kept.
@@ -303,14 +305,21 @@ fn led(
     page
 }
 
+/// A person that has signed in, and the session of another participant in its browser.
+struct Change<'c> {
+    person: &'c Person,
+    other: &'c Session,
+}
+
 /// Asks a person whether it is another participant from now on: a link of others may have led here.
 fn instead(
     console: &Console,
     settings: &ConsoleSettings,
     asked: &Asked,
-    (person, other): (&Person, &Session),
+    change: &Change<'_>,
     next: &str,
 ) -> Response {
+    let Change { person, other } = change;
     let code = match further_code(console, person, console.home.now_ms()) {
         Ok(code) => code,
         Err(why) => return page(settings, asked, why.status, Some(&why)),
@@ -390,6 +399,7 @@ async fn person_of(
             participant,
             bearer,
             account: None,
+            from,
             proved_ms: now_ms,
         }),
         TokenBearer::Unknown(_) | TokenBearer::Unsure => None,

@@ -1,7 +1,7 @@
 //! All ways into a gateway, from their start to their close.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{self, IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use auth::Participant;
@@ -10,11 +10,13 @@ use control::Registry;
 use gateway::Dispatch;
 use platform::Mutex;
 use store::StoreError;
+use store::recorder::Gate;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::http::{self, Endpoints};
+use crate::http::{self, Endpoints, SocketEnds};
 use crate::links::ClientLinks;
 use crate::outlet::Visitor;
 use crate::pipe;
@@ -30,13 +32,18 @@ pub struct Doors {
 
 impl Doors {
     /// The doors of a gateway; they listen on nothing yet. `pages` are served over HTTP beside MCP.
-    /// Must be called inside a runtime.
+    /// With a `gate` each request over HTTP is served only while it says so. Must be called inside a
+    /// runtime.
     ///
     /// # Errors
     /// When the journal has a record of sessions that cannot be read.
-    pub fn new(registry: Arc<Registry>, pages: Router) -> Result<Self, StoreError> {
+    pub fn new(
+        registry: Arc<Registry>,
+        pages: Router,
+        gate: Option<Gate>,
+    ) -> Result<Self, StoreError> {
         let links = ClientLinks::start(registry)?;
-        let endpoints = Endpoints::new(Arc::clone(&links), pages);
+        let endpoints = Endpoints::new(Arc::clone(&links), pages, gate);
         let [stop, closing] = [(); 2].map(|()| watch::Sender::new(false));
         Ok(Self {
             links,
@@ -55,6 +62,29 @@ impl Doors {
     pub fn listen(&self, address: SocketAddr) -> io::Result<SocketAddr> {
         let listener = http::bind(address)?;
         let bound = listener.local_addr()?;
+        self.serve(listener);
+        Ok(bound)
+    }
+
+    /// A socket that listens on an address.
+    ///
+    /// # Errors
+    /// Errors of the socket.
+    pub fn bind(address: SocketAddr) -> io::Result<net::TcpListener> {
+        http::bind(address)?.into_std()
+    }
+
+    /// Serves HTTP on a socket that listens, until [`Doors::close`].
+    ///
+    /// # Errors
+    /// Errors of the socket.
+    pub fn listen_on(&self, listener: net::TcpListener) -> io::Result<()> {
+        listener.set_nonblocking(true)?;
+        self.serve(TcpListener::from_std(listener)?);
+        Ok(())
+    }
+
+    fn serve(&self, listener: TcpListener) {
         let serving = http::serve(
             listener,
             Arc::clone(&self.endpoints),
@@ -62,7 +92,25 @@ impl Doors {
             self.closing.subscribe(),
         );
         self.listeners.lock().spawn(serving);
-        Ok(bound)
+    }
+
+    /// Serves a connection whose client has reached another node, at the address `at`, as if the
+    /// client had come here from its address.
+    ///
+    /// # Errors
+    /// Errors of the pair of sockets through which it goes.
+    pub async fn conveyed(
+        &self,
+        io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        client: IpAddr,
+        at: SocketAddr,
+    ) -> io::Result<()> {
+        let ends = SocketEnds {
+            peer: client,
+            at: Some(at),
+        };
+        let endpoints = Arc::clone(&self.endpoints);
+        http::serve_conveyed(io, ends, endpoints, self.stop.subscribe()).await
     }
 
     /// Serves HTTP on an open connection. Does not wait for a stream or WebSocket that the

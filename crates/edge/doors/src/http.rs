@@ -1,5 +1,6 @@
 //! HTTP listener: connections, limits, and the endpoint of each request.
 
+mod arrived;
 mod authorization;
 mod body;
 mod connection;
@@ -51,12 +52,15 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use model::{Refusal, TopicName};
+use store::recorder::Gate;
 use tls::ServerTls;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
 use crate::links::ClientLinks;
+use arrived::Arrived;
+pub(crate) use arrived::SocketEnds;
 use body::Body;
 use connection::Connection;
 pub(crate) use connection::ConnectionEnds;
@@ -86,16 +90,28 @@ pub(crate) struct Endpoints {
     links: Arc<ClientLinks>,
     pairs: Arc<Pairs>,
     pages: Router,
+    /// Places of connections, those that other nodes convey too.
+    places: Arc<Places>,
+    gate: Option<Gate>,
 }
 
 impl Endpoints {
     /// The endpoints of a gateway, with these pages beside MCP.
-    pub(crate) fn new(links: Arc<ClientLinks>, pages: Router) -> Arc<Self> {
+    pub(crate) fn new(links: Arc<ClientLinks>, pages: Router, gate: Option<Gate>) -> Arc<Self> {
+        let limits = links.registry.limits();
+        let places = Places::new(limits.connections_max, limits.participant_connections_max);
         Arc::new(Self {
             links,
             pairs: Arc::default(),
             pages,
+            places,
+            gate,
         })
+    }
+
+    /// Whether nothing may be served at this moment.
+    fn is_shut(&self) -> bool {
+        self.gate.as_ref().is_some_and(|gate| !gate.is_open())
     }
 }
 
@@ -124,8 +140,7 @@ pub(crate) async fn serve(
     mut closing: watch::Receiver<bool>,
 ) {
     // More connections wait in the kernel's queue.
-    let limits = endpoints.links.registry.limits();
-    let places = Places::new(limits.connections_max, limits.participant_connections_max);
+    let places = Arc::clone(&endpoints.places);
     loop {
         let Some(free) = places.one_free().await else {
             return;
@@ -145,7 +160,12 @@ pub(crate) async fn serve(
                 let place = places.enter(peer.ip(), free);
                 // As it is in force now: a reload changes it for the connections that follow.
                 let tls = endpoints.links.registry.config().doors.tls.clone();
-                tokio::spawn(serve_socket(socket, tls, endpoints, stop, place));
+                let ends = SocketEnds {
+                    peer: peer.ip(),
+                    at: socket.local_addr().ok(),
+                };
+                let arrived = Arrived { socket, ends };
+                tokio::spawn(serve_socket(arrived, tls, endpoints, stop, place));
             }
             Err(error) => {
                 // Mostly the process is out of descriptors: only a short wait helps.
@@ -163,39 +183,60 @@ pub(crate) async fn serve(
     }
 }
 
+/// Serves a connection that another node conveys, once there is a place for it.
+///
+/// # Errors
+/// Errors of the pair of sockets through which it goes.
+pub(crate) async fn serve_conveyed(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    ends: SocketEnds,
+    endpoints: Arc<Endpoints>,
+    stop: watch::Receiver<bool>,
+) -> io::Result<()> {
+    let (socket, pump) = secure::pump(stream)?;
+    // It ends with the connection.
+    pump.detach();
+    let places = Arc::clone(&endpoints.places);
+    let Some(free) = places.one_free().await else {
+        return Ok(());
+    };
+    let place = places.enter(ends.peer, free);
+    let tls = endpoints.links.registry.config().doors.tls.clone();
+    serve_socket(Arrived { socket, ends }, tls, endpoints, stop, place).await;
+    Ok(())
+}
+
 /// Serves one connection. Its task lives until it is known what the connection becomes, so what few
 /// connections need is in a box: a task of HTTP/1 without TLS must not be as large as one with it.
 async fn serve_socket(
-    socket: TcpStream,
+    arrived: Arrived,
     tls: Option<ServerTls>,
     endpoints: Arc<Endpoints>,
     stop: watch::Receiver<bool>,
     place: (Place, Arc<Standing>),
 ) {
     if let Some(tls) = tls {
-        return Box::pin(secure_connection(socket, tls, endpoints, stop, place)).await;
+        return Box::pin(secure_connection(arrived, tls, endpoints, stop, place)).await;
     }
-    let authority = socket.local_addr().ok().map(|at| at.to_string().into());
-    let peer = socket.peer_addr().ok().map(|peer| peer.ip());
+    let Arrived { socket, ends } = arrived;
     let shown = ConnectionEnds {
         certificate: None,
-        authority,
-        peer,
+        authority: ends.at.map(|at| at.to_string().into()),
+        peer: Some(ends.peer),
     };
     connection(socket, endpoints, stop, Some(place), shown).await;
 }
 
 /// Serves one connection over TLS.
 async fn secure_connection(
-    socket: TcpStream,
+    arrived: Arrived,
     tls: ServerTls,
     endpoints: Arc<Endpoints>,
     mut stop: watch::Receiver<bool>,
     place: (Place, Arc<Standing>),
 ) {
-    let peer = socket.peer_addr().ok().map(|peer| peer.ip());
-    let account = metered::account_of(&endpoints.links.registry, peer);
-    let accepted = secure::accept((socket, account), tls, &place.1, &mut stop).await;
+    let account = metered::account_of(&endpoints.links.registry, Some(arrived.ends.peer));
+    let accepted = secure::accept(arrived, account, tls, &place.1, &mut stop).await;
     let Some((socket, shown)) = accepted else {
         return;
     };
@@ -369,6 +410,9 @@ async fn answered(
     connection: Arc<Connection>,
     request: Request<Incoming>,
 ) -> Response<Body> {
+    if endpoints.is_shut() {
+        return problem::moved();
+    }
     let (mut parts, body) = request.into_parts();
     if let Some(uri) = without_slash(&parts.uri) {
         parts.uri = uri;
@@ -620,6 +664,8 @@ fn without_slash(uri: &Uri) -> Option<Uri> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::net::TcpStream;
+
     use super::*;
 
     /// Bytes of the future that a function returns.

@@ -62,7 +62,7 @@ impl<R: HomeLine> Homes<R> {
             .then(|| self.majority_ms(Some(own)))
             .flatten();
         let contact_ms = home.max(majority);
-        as_home.max(contact_ms.map(|at| at + cut_off_ms))
+        as_home.max(contact_ms.map(|at| at.saturating_add(cut_off_ms)))
     }
 
     /// Whether all other clocks are apart from this one.
@@ -70,7 +70,7 @@ impl<R: HomeLine> Homes<R> {
         let now_ms = self.now_ms();
         let mut live = self.peers.live(now_ms).peekable();
         let apart = |received_ms: u64, wall_ms: u64| {
-            let there_ms = wall_ms + now_ms.saturating_sub(received_ms);
+            let there_ms = wall_ms.saturating_add(now_ms.saturating_sub(received_ms));
             there_ms.abs_diff(self.now.wall_ms) > CLOCKS_APART_MS
         };
         live.peek().is_some() && live.all(|(_, peer)| apart(peer.received_ms, peer.beat.wall_ms))

@@ -3,26 +3,20 @@
 use crate::effect::{HomeEffect, NotStored, StepDownCause};
 use crate::event::AppendResult;
 use crate::heartbeat::HomeLeft;
-use crate::home::{HomeState, Queued, Sending, Unconfirmed};
+use crate::home::{Home, HomeState, JournalEnd, NextRecord, Sending, Unconfirmed};
 use crate::homes::{Homes, Role};
-use crate::members::majority;
+use crate::queue::Queued;
 use crate::record::{AppendId, CommonEntry, HomeLine, HomeRecord, JournalHead, StoredMessage};
+use crate::renewal::Renewals;
 use crate::shard::Shard;
-use crate::timing::{ALIVE_MS, ALONE_MS, LOG_RETRY_MS, SILENCE_MS, WAITING_LINES_MAX};
+use crate::timing::{ALIVE_MS, ALONE_MS, APPEND_OPEN_MS, SILENCE_MS, TICK_MS};
 
 impl<R: HomeLine> Homes<R> {
     /// A line of the runner's is to be stored.
     pub(crate) fn store(&mut self, shard: Shard, ticket: u64, line: R) {
         let why = match self.home(&shard) {
             None => Some(NotStored::NotHome),
-            Some(home) => match home.state {
-                HomeState::Moving => Some(NotStored::Moving),
-                HomeState::Stopped(_) => Some(NotStored::Lost),
-                HomeState::Serving if home.queue.len() >= WAITING_LINES_MAX => {
-                    Some(NotStored::Busy)
-                }
-                HomeState::Serving => None,
-            },
+            Some(home) => home.refusal(self.now_ms()),
         };
         if let Some(why) = why {
             return self.push(HomeEffect::NotStored { shard, ticket, why });
@@ -52,13 +46,16 @@ impl<R: HomeLine> Homes<R> {
         let Some(home) = self.home_mut(shard) else {
             return;
         };
-        if home.sending.is_some() || home.is_broken {
+        if home.sending.is_some() || home.is_broken || now_ms < home.waits_until_ms {
             return;
         }
-        let Some((record, tickets)) = home.take_next(&me) else {
+        let Some(NextRecord { record, tickets }) = home.take_next(&me) else {
             return;
         };
-        let after = (home.head, home.sequence);
+        let after = JournalEnd {
+            head: home.head,
+            sequence: home.sequence,
+        };
         let mut sending = Sending::new(id, home.subject.clone(), after, record, now_ms);
         sending.tickets = tickets;
         let effect = sending.effect();
@@ -68,6 +65,7 @@ impl<R: HomeLine> Homes<R> {
 
     /// The log has answered.
     pub(crate) fn appended(&mut self, shard: &Shard, id: AppendId, result: AppendResult) {
+        let now_ms = self.now_ms();
         let Some(state) = self.shards.get_mut(shard) else {
             return;
         };
@@ -86,14 +84,35 @@ impl<R: HomeLine> Homes<R> {
             return;
         };
         match result {
-            AppendResult::Unknown => sending.asked_ms = 0,
+            AppendResult::Unknown => sending.asked_ms = now_ms,
+            // An earlier try may be stored yet.
+            AppendResult::NotTaken if !sending.is_first_try() => sending.asked_ms = now_ms,
             _ if !is_home => self.taking_appended(shard, result),
+            AppendResult::NotTaken => self.not_taken(shard),
             AppendResult::Acked { sequence } => self.acked(shard, sequence),
             AppendResult::Refused { last } => self.refused(shard, last),
         }
     }
 
+    /// The log takes nothing now: what no caller waits for is sent later, as another append.
+    fn not_taken(&mut self, shard: &Shard) {
+        let now_ms = self.now_ms();
+        let refused = self.home_mut(shard).map(|home| home.take_back(now_ms));
+        self.refuse(shard, refused.unwrap_or_default());
+    }
+
+    /// Tells callers that their lines are not stored, as the log takes none.
+    fn refuse(&mut self, shard: &Shard, tickets: Vec<u64>) {
+        for ticket in tickets {
+            let (shard, why) = (shard.clone(), NotStored::Unavailable);
+            self.push(HomeEffect::NotStored { shard, ticket, why });
+        }
+    }
+
     fn acked(&mut self, shard: &Shard, sequence: u64) {
+        let now_ms = self.now_ms();
+        // A successor that a majority supports has to come between two appends.
+        let is_unheard = !self.is_echoed_within(ALONE_MS);
         let Some(home) = self.home_mut(shard) else {
             return;
         };
@@ -103,7 +122,11 @@ impl<R: HomeLine> Homes<R> {
         let head = sending.head();
         (home.head, home.sequence, home.acked_ms) = (head, sequence, sending.first_ms);
         home.note_acked(sending.id, sequence);
+        if is_unheard {
+            home.waits_until_ms = now_ms + TICK_MS;
+        }
         let tickets = std::mem::take(&mut sending.tickets);
+        let tickets: Vec<u64> = tickets.into_iter().flatten().collect();
         let stored = sending.stored(sequence);
         self.take_own(shard, &stored, &tickets);
         for ticket in tickets {
@@ -145,15 +168,9 @@ impl<R: HomeLine> Homes<R> {
         let HomeRecord::Lines(entries) = &stored.message.record else {
             return;
         };
-        let changes = |entry: &CommonEntry<R>| {
-            matches!(
-                entry,
-                CommonEntry::NodeJoined { .. } | CommonEntry::NodeLeft { .. }
-            )
-        };
         let members = entries
             .iter()
-            .any(changes)
+            .any(CommonEntry::changes_members)
             .then(|| self.common.members.clone());
         if tickets.is_empty() && members.is_none() {
             return;
@@ -180,21 +197,23 @@ impl<R: HomeLine> Homes<R> {
         }
         let known = home.head;
         home.is_broken = true;
+        home.sending = None;
         self.stop(shard, known);
     }
 
     /// Stops a shard of which messages are lost.
     pub(crate) fn stop(&mut self, shard: &Shard, known: JournalHead) {
+        if self.home(shard).is_none_or(Home::is_stopped) {
+            return;
+        }
+        self.give_results_back(shard);
         let Some(home) = self.home_mut(shard) else {
             return;
         };
-        if matches!(home.state, HomeState::Stopped(_)) {
-            return;
-        }
         home.state = HomeState::Stopped(known);
         home.queue.clear();
         home.unconfirmed.clear();
-        home.renewals.clear();
+        home.renewals = Renewals::default();
         if *shard == Shard::Common {
             self.common.is_lost = true;
         }
@@ -212,6 +231,7 @@ impl<R: HomeLine> Homes<R> {
         let Some(epoch) = self.home(shard).map(|home| home.epoch()) else {
             return;
         };
+        self.give_results_back(shard);
         self.set_role(shard, Role::Away);
         let rests_until_ms = self.now_ms() + SILENCE_MS;
         if let Some(state) = self.shards.get_mut(shard) {
@@ -231,78 +251,42 @@ impl<R: HomeLine> Homes<R> {
         self.beat();
     }
 
-    /// The time until which a home may take itself for one, milliseconds: some time after the log
-    /// acknowledged an append, or a majority echoed a heartbeat.
-    pub(crate) fn lease_ms(&self, shard: &Shard) -> Option<u64> {
-        let home = self.home(shard)?;
-        // An echo of a node that is ahead in the common journal may be one of a later home's.
-        let is_compared = *shard == Shard::Common && home.is_serving();
-        let own = is_compared.then_some(self.common.history.head);
-        let latest = home.acked_ms.max(self.majority_ms(own).unwrap_or_default());
-        Some(latest + ALONE_MS)
-    }
-
-    /// The time since which this node has contact with a majority of the members; with those alone
-    /// that are not ahead of this place of the common journal, if there is one.
-    pub(crate) fn majority_ms(&self, own: Option<JournalHead>) -> Option<u64> {
-        let members = &self.common.members;
-        let mine = usize::from(members.has(&self.me.name) || members.len() == 0);
-        let others = majority(members.len()) - mine;
-        if others == 0 {
-            return Some(self.now_ms());
-        }
-        let names = members.names().filter(|name| **name != self.me.name);
-        self.peers.contact_ms(names, others, own)
-    }
-
-    /// Ends homes that are alone for too long.
-    pub(crate) fn end_leases(&mut self) {
-        for shard in self.own_shards() {
-            if self
-                .lease_ms(&shard)
-                .is_some_and(|until_ms| until_ms < self.now_ms())
-            {
-                self.step_down(&shard, StepDownCause::Alone);
-            }
-        }
-    }
-
     /// Repeats appends without an answer, and has an idle home without a majority append.
     pub(crate) fn tend_home(&mut self, shard: &Shard) {
         let now_ms = self.now_ms();
-        let is_echoed = self
-            .majority_ms(None)
-            .is_some_and(|at| at + ALIVE_MS > now_ms);
-        let Some(home) = self.home_mut(shard) else {
+        let is_echoed = self.is_echoed_within(ALIVE_MS);
+        let Some(home) = self.home_mut(shard).filter(|home| !home.is_broken) else {
             return;
         };
-        match &mut home.sending {
-            Some(sending) if sending.asked_ms + LOG_RETRY_MS <= now_ms => {
-                sending.asked_ms = now_ms;
-                let effect = sending.effect();
-                self.push(effect);
-            }
-            Some(_) => {}
-            None if !is_echoed && home.acked_ms + ALIVE_MS <= now_ms => {
-                self.enqueue(shard, Queued::Alive);
-            }
-            None => {}
+        if let Some(sending) = &mut home.sending {
+            let is_open = sending.first_ms + APPEND_OPEN_MS <= now_ms;
+            let effect = sending.again(now_ms);
+            let refused = is_open.then(|| home.queue.take_tickets());
+            self.effects.extend(effect);
+            return self.refuse(shard, refused.unwrap_or_default());
         }
+        if home.queue.is_empty() && !is_echoed && home.acked_ms + ALIVE_MS <= now_ms {
+            home.queue.push_back(Queued::Alive);
+        }
+        self.send_next(shard);
     }
 
     /// The node is about to stop: each home ends its own epoch, in favour of the next one.
     pub(crate) fn drain(&mut self) {
         self.is_draining = true;
         self.is_beat_due = true;
+        self.end_takings();
         for shard in self.own_shards() {
-            let next = self.best(&shard);
-            let Some(home) = self.home_mut(&shard) else {
-                continue;
-            };
-            if home.is_serving() {
-                home.state = HomeState::Moving;
-                self.enqueue(&shard, Queued::Fence { next });
-            }
+            self.hand_over(&shard);
+        }
+    }
+
+    /// Has a home end its own epoch.
+    pub(crate) fn hand_over(&mut self, shard: &Shard) {
+        let next = self.best(shard);
+        if let Some(home) = self.home_mut(shard).filter(|home| home.is_serving()) {
+            home.state = HomeState::Moving;
+            self.enqueue(shard, Queued::Fence { next });
         }
     }
 }

@@ -13,12 +13,13 @@ use std::sync::Arc;
 
 use crate::effect::HomeEffect;
 use crate::heartbeat::{HeardNode, Heartbeat};
-use crate::home::{Home, Queued};
+use crate::home::{Home, Sending};
 use crate::homes::Homes;
 use crate::members::Members;
+use crate::queue::Queued;
 use crate::record::{CommonEntry, HomeLine};
 use crate::shard::Shard;
-use crate::timing::CLOCKS_APART_MS;
+use crate::timing::{CLOCKS_APART_MS, NODES_MAX};
 
 impl<R: HomeLine> Homes<R> {
     /// Confirms what is in force everywhere, in order.
@@ -54,16 +55,20 @@ impl<R: HomeLine> Homes<R> {
         names.all(|name| self.is_in_force(home, name, first.number, true))
     }
 
-    /// Whether a person has taken a member out, and no process of it has appeared since.
+    /// Whether a person has taken a member out, and no process of it has echoed a heartbeat that was
+    /// sent since. It admits nothing, and is in no majority that another one counts.
     fn is_removed(&self, home: &Home<R>, name: &Arc<str>) -> bool {
-        let is_gone = self.peers.of_name(name).next().is_none();
-        is_gone && home.removed.contains(name) && self.is_settled(home)
+        let Some(removed_ms) = home.removed.get(name) else {
+            return false;
+        };
+        let mut lives = self.peers.of_name(name);
+        !lives.any(|(_, peer)| peer.echoed_ms > Some(*removed_ms))
     }
 
     /// Whether what former homes let nodes admit is over.
     fn is_settled(&self, home: &Home<R>) -> bool {
         let settled_ms = home.settled_ms;
-        settled_ms.is_some_and(|at| at + self.limit_ms() <= self.now_ms())
+        settled_ms.is_some_and(|at| at.saturating_add(self.limit_ms()) <= self.now_ms())
     }
 
     /// Notes when no former home can take itself for the home any more.
@@ -78,7 +83,9 @@ impl<R: HomeLine> Homes<R> {
         let number = home.begun.number;
         let votes = |name: &Arc<str>| {
             let mut lives = self.peers.of_name(name);
-            *name == self.me.name || lives.any(|(_, peer)| has_applied(home, &peer.beat, number))
+            *name == self.me.name
+                || self.is_removed(home, name)
+                || lives.any(|(_, peer)| has_applied(home, &peer.beat, number))
         };
         let is_settled = self.is_decided(home, votes);
         if let Some(home) = self.home_mut(&Shard::Common).filter(|_| is_settled) {
@@ -93,7 +100,7 @@ impl<R: HomeLine> Homes<R> {
     }
 
     /// Whether a member has applied a message, or admits nothing before it has. Without `applied`
-    /// only the latter counts.
+    /// only the latter counts. Another process of its name may be one that only others hear.
     fn is_in_force(&self, home: &Home<R>, name: &str, number: u64, applied: bool) -> bool {
         let lives: Vec<_> = self.peers.of_name(name).collect();
         let applied: Vec<_> = lives
@@ -101,51 +108,46 @@ impl<R: HomeLine> Homes<R> {
             .filter(|(_, peer)| applied && has_applied(home, &peer.beat, number))
             .map(|(node, _)| (*node).clone())
             .collect();
-        if !applied.is_empty() && applied.len() == lives.len() {
-            return true;
-        }
         let limit_ms = self.limit_ms();
         let now_ms = self.now_ms();
-        if !self.is_settled(home) {
-            return false;
-        }
         let is_clear = |hears: &[HeardNode], up_ms: u64| {
             let others = hears.iter();
             let mut others =
                 others.filter(|one| *one.node.name == *name && !applied.contains(&one.node));
             others.all(|one| one.age_ms >= limit_ms) && (!applied.is_empty() || up_ms >= limit_ms)
         };
+        if !applied.is_empty() && applied.len() == lives.len() {
+            let mut live = self.peers.live(now_ms);
+            return live.all(|(_, peer)| is_clear(&peer.beat.hears, limit_ms));
+        }
+        if !self.is_settled(home) {
+            return false;
+        }
         let own = is_clear(&self.peers.hears(now_ms), self.up_ms());
         own && self.is_decided(home, |voter| {
             let votes = |beat: &Heartbeat| {
                 has_applied(home, beat, number) && is_clear(&beat.hears, beat.up_ms)
             };
             let mut lives = self.peers.of_name(voter);
-            **voter == *self.me.name || **voter != *name && lives.any(|(_, peer)| votes(&peer.beat))
+            let is_other = **voter != *name;
+            **voter == *self.me.name
+                || self.is_removed(home, voter)
+                || is_other && lives.any(|(_, peer)| votes(&peer.beat))
         })
     }
 
     /// Whether the members may change: one change is confirmed before the next.
     fn may_change_members(&self, home: &Home<R>) -> bool {
-        let changes = |queued: &Queued<R>| {
-            let Queued::Entry { entry, .. } = queued else {
-                return false;
-            };
-            matches!(
-                entry,
-                CommonEntry::NodeJoined { .. } | CommonEntry::NodeLeft { .. }
-            )
-        };
         let unconfirmed = home.unconfirmed.iter().any(|one| one.members.is_some());
+        let sending = home.sending.as_ref();
         home.is_serving()
             && !unconfirmed
-            && !home.queue.iter().any(changes)
-            && home.sending.is_none()
+            && !home.queue.changes_members()
+            && !sending.is_some_and(Sending::changes_members)
     }
 
     fn change_members(&mut self, entry: CommonEntry<R>) {
-        let ticket = None;
-        self.enqueue(&Shard::Common, Queued::Entry { entry, ticket });
+        self.enqueue(&Shard::Common, Queued::silent(entry));
     }
 
     /// Takes a node in that is no member, if its clock is right.
@@ -168,7 +170,10 @@ impl<R: HomeLine> Homes<R> {
         let Some(home) = self.home(&Shard::Common) else {
             return;
         };
-        if self.common.members.has(name) || !self.may_change_members(home) {
+        let members = &self.common.members;
+        let is_full = members.len() >= NODES_MAX;
+        let is_over = members.has(name) || is_full || self.is_removed(home, name);
+        if is_over || !self.may_change_members(home) {
             return;
         }
         let Some(slot) = self.common.members.free_slot(name) else {
@@ -191,7 +196,8 @@ impl<R: HomeLine> Homes<R> {
         }
         let number = self.common.changed.max(home.begun.number);
         let is_silent = |name: &&Arc<str>| {
-            **name != self.me.name && self.is_in_force(home, name, number, false)
+            let is_over = || self.is_in_force(home, name, number, false);
+            **name != self.me.name && (self.is_removed(home, name) || is_over())
         };
         let silent = self.common.members.names().find(is_silent).cloned();
         if let Some(name) = silent {
@@ -199,18 +205,20 @@ impl<R: HomeLine> Homes<R> {
         }
     }
 
-    /// A person says that a member does not run any more.
+    /// A person says that a member does not run any more. It is taken out as soon as the members may
+    /// change; nothing waits for it from now on.
     pub(crate) fn remove(&mut self, name: Arc<str>) {
         if name == self.me.name || !self.common.members.has(&name) {
             return;
         }
+        let now_ms = self.now_ms();
         if let Some(home) = self
             .home_mut(&Shard::Common)
             .filter(|home| home.is_serving())
         {
-            home.removed.insert(Arc::clone(&name));
-            self.peers.remove(&name);
-            self.change_members(CommonEntry::NodeLeft { name });
+            home.removed.insert(name, now_ms);
+            self.drop_silent();
+            self.confirm();
         }
     }
 }

@@ -27,7 +27,7 @@ impl<R: HomeLine> Homes<R> {
     pub(crate) fn beat(&mut self) {
         let now_ms = self.now_ms();
         (self.beat_ms, self.is_beat_due) = (Some(now_ms), false);
-        let beat = self.peers.sends(now_ms, 2 * self.limit_ms());
+        let beat = self.peers.sends(now_ms, self.limit_ms().saturating_mul(2));
         let homes = self
             .shards
             .keys()
@@ -46,7 +46,7 @@ impl<R: HomeLine> Homes<R> {
             lost: self.common.is_lost.then_some(self.common.history.accepted),
             homes,
             left: left.collect(),
-            heads: self.heads.all(),
+            heads: self.heads.for_beat(),
             hears: self.peers.hears(now_ms),
             draining: self.is_draining,
         };
@@ -103,6 +103,7 @@ impl<R: HomeLine> Homes<R> {
     /// Another process has locked the data directory: this one is over.
     fn replaced(&mut self) {
         self.is_replaced = true;
+        self.end_takings();
         for shard in self.own_shards() {
             self.step_down(&shard, StepDownCause::Fenced);
         }

@@ -14,7 +14,8 @@ pub enum HomeEffect<R> {
     /// This message of the common journal goes to all nodes.
     Spread(StoredMessage<R>),
     /// The end of a shard's journal is asked for: the last message of its highest epoch. Any
-    /// replica will do. Answered by [`HomeEvent::Looked`](crate::HomeEvent::Looked).
+    /// replica will do. Answered by [`HomeEvent::Looked`](crate::HomeEvent::Looked); without an
+    /// answer it is asked again under its number.
     Look {
         /// The shard.
         shard: Shard,
@@ -22,7 +23,8 @@ pub enum HomeEffect<R> {
         request: u64,
     },
     /// Messages of a shard's journal are asked for, of all epochs and in the log's order. Any
-    /// replica will do. Answered by [`HomeEvent::Read`](crate::HomeEvent::Read).
+    /// replica will do. Answered by [`HomeEvent::Read`](crate::HomeEvent::Read); without an answer
+    /// it is asked again under its number, however long the reading takes.
     Read {
         /// The shard.
         shard: Shard,
@@ -119,17 +121,34 @@ pub enum HomeEffect<R> {
     Renew {
         /// The account that it is of.
         account: Arc<str>,
+        /// The number of this use, which its result names.
+        flight: u64,
         /// The end of the time for it, milliseconds.
         before_ms: u64,
     },
-    /// A refresh token was used, and what came of it is stored.
+    /// A refresh token was used, and what came of it is stored; or nothing came of it in time, or a
+    /// later use has begun. Each [`HomeEvent::Renewed`](crate::HomeEvent::Renewed) that is not given
+    /// back with [`HomeEffect::NotRenewed`] is answered by this.
     RenewalOver {
         /// The account.
         account: Arc<str>,
+        /// The number of the use.
+        flight: u64,
         /// The runner's numbers of those that wait for it.
         tickets: Vec<u64>,
-        /// Whether its result is known.
+        /// Whether its result is stored.
         known: bool,
+    },
+    /// The result of a use of a refresh token is not stored here, or perhaps is not: it goes to the
+    /// home of the common journal as [`HomeEvent::Renewed`](crate::HomeEvent::Renewed), until that
+    /// answers it with [`HomeEffect::RenewalOver`].
+    NotRenewed {
+        /// The account.
+        account: Arc<str>,
+        /// The number of the use.
+        flight: u64,
+        /// The line with the new tokens.
+        line: Option<R>,
     },
 }
 
@@ -159,6 +178,8 @@ pub enum NotStored {
     Lost,
     /// Too many lines wait already.
     Busy,
+    /// The log takes no message, or has not answered for [`APPEND_OPEN_MS`](crate::APPEND_OPEN_MS).
+    Unavailable,
 }
 
 /// Whether a node admits requests. It is compared with the clock when a request comes in, so that a

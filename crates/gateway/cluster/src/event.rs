@@ -68,6 +68,8 @@ pub enum HomeEvent<R> {
     Renewed {
         /// The account.
         account: Arc<str>,
+        /// The number of the use.
+        flight: u64,
         /// The line with the new tokens; `None` if there are none.
         line: Option<R>,
     },
@@ -91,7 +93,8 @@ pub enum HomeEvent<R> {
 pub struct LastMessage {
     /// Its place.
     pub head: JournalHead,
-    /// Its sequence in the log.
+    /// The sequence of the last record of its subject, which an append behind it expects: its own,
+    /// or that of a record of another user of the log.
     pub sequence: u64,
     /// Whether it ends its epoch.
     pub fenced: bool,
@@ -110,6 +113,8 @@ pub enum AppendResult {
         /// The sequence of that one; 0 if the subject has none.
         last: u64,
     },
+    /// The log takes no such message, or none now, and has not stored it by this try.
+    NotTaken,
     /// The message may be stored or not.
     Unknown,
 }

@@ -28,7 +28,7 @@ impl<R: HomeLine> Homes<R> {
     /// Messages that were asked for.
     pub(crate) fn read(&mut self, shard: &Shard, request: u64, messages: &[StoredMessage<R>]) {
         if let Some(Role::Taking(taking)) = self.shards.get(shard).map(|state| &state.role)
-            && taking.request == request
+            && taking.question.is_some_and(|one| one.request == request)
         {
             return self.replayed(shard, messages);
         }
@@ -93,6 +93,8 @@ impl<R: HomeLine> Homes<R> {
                 }
                 CommonEntry::Renewing { account } => {
                     self.common.renewing.insert(Arc::clone(account));
+                    let flights = &mut self.common.flights;
+                    flights.insert(Arc::clone(account), revision.number);
                 }
                 CommonEntry::Renewed { account } => {
                     self.common.renewing.remove(account);
@@ -112,11 +114,13 @@ impl<R: HomeLine> Homes<R> {
     /// Asks the log for what this copy has not.
     pub(crate) fn read_common(&mut self) {
         let now_ms = self.now_ms();
-        let waits = |(_, asked_ms): (u64, u64)| asked_ms + LOG_RETRY_MS > now_ms;
-        if self.common.asked.is_some_and(waits) {
+        let asked = self.common.asked;
+        if asked.is_some_and(|(_, asked_ms)| asked_ms + LOG_RETRY_MS > now_ms) {
             return;
         }
-        let request = self.next_number();
+        // Under one number until it has an answer, however long the reading takes.
+        let number = self.next_number();
+        let request = asked.map_or(number, |(request, _)| request);
         self.common.asked = Some((request, now_ms));
         self.push(HomeEffect::Read {
             shard: Shard::Common,

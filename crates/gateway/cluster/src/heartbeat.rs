@@ -33,7 +33,8 @@ pub struct Heartbeat {
     pub homes: Vec<HomeClaim>,
     /// The shards that it handed over, until it learns of their next home.
     pub left: Vec<HomeLeft>,
-    /// The highest places of journals that it knows of, by shard.
+    /// The highest places of journals that it knows of, by shard: those that are new, and some of
+    /// the others in turn.
     pub heads: Vec<(Shard, Vec<JournalHead>)>,
     /// The latest heartbeats of others that it has received.
     pub hears: Vec<HeardNode>,

@@ -1,9 +1,11 @@
 //! History of a shard's journal: its chain up to here, where its epochs begin, and what was lost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use crate::record::{HomeLine, HomeRecord, JournalHead, StoredMessage};
 use crate::shard::Shard;
+use crate::timing::{HEADS_OF_BEAT_MAX, TOPICS_MAX};
 
 /// The most epochs of a shard of which a head is kept.
 pub const HEAD_EPOCHS_MAX: usize = 4;
@@ -135,20 +137,21 @@ type EpochKey = (u64, [u8; 8]);
 
 /// The highest places of journals that are known to have been written, by shard and epoch.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct KnownHeads(BTreeMap<Shard, BTreeMap<EpochKey, JournalHead>>);
+pub struct KnownHeads {
+    all: BTreeMap<Shard, BTreeMap<EpochKey, JournalHead>>,
+    /// The shards with places that no heartbeat has said yet.
+    new: BTreeSet<Shard>,
+    /// The shard whose turn it was last.
+    turn: Option<Shard>,
+}
 
 impl KnownHeads {
-    /// Learns of a place; whether it is new.
-    pub(crate) fn learn(&mut self, shard: &Shard, head: &JournalHead) -> bool {
+    /// Learns of a place; whether it is new. The latest [`HEAD_EPOCHS_MAX`] epochs of a shard stay.
+    pub fn learn(&mut self, shard: &Shard, head: &JournalHead) -> bool {
         if head.number == 0 {
             return false;
         }
-        if !self.0.contains_key(shard) {
-            self.0.insert(shard.clone(), BTreeMap::new());
-        }
-        let Some(epochs) = self.0.get_mut(shard) else {
-            return false;
-        };
+        let epochs = self.all.entry(shard.clone()).or_default();
         let key = (head.epoch, head.begun);
         if epochs
             .get(&key)
@@ -158,18 +161,52 @@ impl KnownHeads {
         }
         epochs.insert(key, *head);
         let removed = (epochs.len() > HEAD_EPOCHS_MAX).then(|| epochs.pop_first());
-        removed.flatten().is_none_or(|(removed, _)| removed != key)
+        let is_kept = removed.flatten().is_none_or(|(removed, _)| removed != key);
+        if is_kept {
+            self.new.insert(shard.clone());
+        }
+        is_kept
+    }
+
+    /// Whether a shard is one of these, or there is room for it.
+    pub(crate) fn takes(&self, shard: &Shard) -> bool {
+        self.all.len() < TOPICS_MAX || self.all.contains_key(shard)
     }
 
     /// The places of a shard, by epoch.
     pub(crate) fn of<'k>(&'k self, shard: &Shard) -> impl Iterator<Item = &'k JournalHead> {
-        self.0.get(shard).into_iter().flat_map(BTreeMap::values)
+        self.all.get(shard).into_iter().flat_map(BTreeMap::values)
     }
 
-    /// All places.
-    pub(crate) fn all(&self) -> Vec<(Shard, Vec<JournalHead>)> {
-        let all = self.0.iter();
-        all.map(|(shard, epochs)| (shard.clone(), epochs.values().copied().collect()))
-            .collect()
+    /// All places, by shard and epoch.
+    pub fn all(&self) -> impl Iterator<Item = (&Shard, &JournalHead)> {
+        let all = self.all.iter();
+        all.flat_map(|(shard, epochs)| epochs.values().map(move |head| (shard, head)))
+    }
+
+    /// The places that the next heartbeat says: new ones, and those of the next shards in turn.
+    pub(crate) fn for_beat(&mut self) -> Vec<(Shard, Vec<JournalHead>)> {
+        let mut shards = BTreeSet::new();
+        while shards.len() < HEADS_OF_BEAT_MAX
+            && let Some(shard) = self.new.pop_first()
+        {
+            shards.insert(shard);
+        }
+        let after = self.turn.take().map_or(Bound::Unbounded, Bound::Excluded);
+        let later = self.all.range((after.as_ref(), Bound::Unbounded));
+        let in_turn: Vec<Shard> = later
+            .map(|(shard, _)| shard.clone())
+            .take(HEADS_OF_BEAT_MAX)
+            .collect();
+        // After the last one it begins anew.
+        self.turn = (in_turn.len() == HEADS_OF_BEAT_MAX)
+            .then(|| in_turn.last().cloned())
+            .flatten();
+        shards.extend(in_turn);
+        let heads = shards.into_iter().map(|shard| {
+            let heads = self.of(&shard).copied().collect();
+            (shard, heads)
+        });
+        heads.collect()
     }
 }

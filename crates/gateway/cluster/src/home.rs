@@ -1,19 +1,21 @@
 //! Home of a shard: what waits for the log, what the log has, and what is to be confirmed.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::effect::HomeEffect;
+use crate::effect::{HomeEffect, NotStored};
 use crate::event::AppendResult;
 use crate::heartbeat::HomeClaim;
 use crate::history::History;
 use crate::members::Members;
 use crate::node::NodeId;
+use crate::queue::{Queue, Queued};
 use crate::record::{
     AppendId, CommonEntry, HomeLine, HomeMessage, HomeRecord, JournalHead, StoredMessage,
 };
+use crate::renewal::Renewals;
 use crate::shard::{Shard, ShardSubject};
-use crate::timing::{GROUP_BYTES_MAX, GROUP_LINES_MAX};
+use crate::timing::{APPEND_OPEN_MS, GROUP_BYTES_MAX, GROUP_LINES_MAX, LOG_RETRY_MS};
 
 /// The number of appends of which a second acknowledgement is compared.
 const ACKED_MAX: usize = 16;
@@ -27,10 +29,20 @@ pub(crate) struct Sending<R> {
     pub(crate) message: HomeMessage<R>,
     /// When it was sent first, milliseconds.
     pub(crate) first_ms: u64,
-    /// When it was sent last; 0 if it is to be sent again.
+    /// When it was sent last, or when the log said that its fate is unknown, milliseconds.
     pub(crate) asked_ms: u64,
-    /// The runner's numbers of its lines.
-    pub(crate) tickets: Vec<u64>,
+    /// The times that it was sent.
+    tries: u32,
+    /// The runner's numbers, one for each of its entries.
+    pub(crate) tickets: Vec<Option<u64>>,
+}
+
+/// The end of a journal.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct JournalEnd {
+    pub(crate) head: JournalHead,
+    /// The sequence that an append behind it expects.
+    pub(crate) sequence: u64,
 }
 
 impl<R: HomeLine> Sending<R> {
@@ -38,11 +50,11 @@ impl<R: HomeLine> Sending<R> {
     pub(crate) fn new(
         id: AppendId,
         subject: ShardSubject,
-        after: (JournalHead, u64),
+        after: JournalEnd,
         record: HomeRecord<R>,
         now_ms: u64,
     ) -> Self {
-        let (head, expected) = after;
+        let JournalEnd { head, sequence } = after;
         let next = head.next(&subject, &record);
         let message = HomeMessage {
             number: next.number,
@@ -53,10 +65,11 @@ impl<R: HomeLine> Sending<R> {
         Self {
             id,
             subject,
-            expected,
+            expected: sequence,
             message,
             first_ms: now_ms,
             asked_ms: now_ms,
+            tries: 1,
             tickets: Vec::new(),
         }
     }
@@ -69,6 +82,29 @@ impl<R: HomeLine> Sending<R> {
             sum: self.message.sum,
             begun: self.message.begun,
         }
+    }
+
+    /// Sends it once more, if the time for that has come.
+    pub(crate) fn again(&mut self, now_ms: u64) -> Option<HomeEffect<R>> {
+        if self.asked_ms + LOG_RETRY_MS > now_ms {
+            return None;
+        }
+        self.asked_ms = now_ms;
+        self.tries = self.tries.saturating_add(1);
+        Some(self.effect())
+    }
+
+    /// Whether no try but one was made, so that the answer to it is the whole truth.
+    pub(crate) fn is_first_try(&self) -> bool {
+        self.tries == 1
+    }
+
+    /// Whether it changes the members.
+    pub(crate) fn changes_members(&self) -> bool {
+        let HomeRecord::Lines(entries) = &self.message.record else {
+            return false;
+        };
+        entries.iter().any(CommonEntry::changes_members)
     }
 
     pub(crate) fn effect(&self) -> HomeEffect<R> {
@@ -90,24 +126,6 @@ impl<R: HomeLine> Sending<R> {
     }
 }
 
-/// A record that waits for the log.
-#[derive(Debug, Clone)]
-pub(crate) enum Queued<R> {
-    Entry {
-        entry: CommonEntry<R>,
-        ticket: Option<u64>,
-    },
-    Fence {
-        next: Option<Arc<str>>,
-    },
-    Lost {
-        known: JournalHead,
-    },
-    Accepted,
-    /// An empty group.
-    Alive,
-}
-
 /// Whether a home takes lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HomeState {
@@ -127,15 +145,24 @@ pub(crate) struct Unconfirmed {
     pub(crate) members: Option<Members>,
 }
 
-/// The use of a refresh token.
-#[derive(Debug, Clone)]
-pub(crate) enum Renewal {
-    /// The intent is not durable yet.
-    Recording,
-    /// The request is sent, here or at a former home, and over by then.
-    Flying { until_ms: u64 },
-    /// It is over, which is not durable yet.
-    Ending { known: bool },
+/// The beginning of an epoch that this node has written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Beginning {
+    /// Its place.
+    pub(crate) begun: JournalHead,
+    /// The place that it follows.
+    pub(crate) follows: JournalHead,
+    /// Its sequence; 0 as long as the log has not said it.
+    pub(crate) sequence: u64,
+    /// When it was sent first, milliseconds.
+    pub(crate) sent_ms: u64,
+}
+
+/// The next record of a home, with the runner's numbers of its entries.
+#[derive(Debug)]
+pub(crate) struct NextRecord<R> {
+    pub(crate) record: HomeRecord<R>,
+    pub(crate) tickets: Vec<Option<u64>>,
 }
 
 /// The home of a shard.
@@ -148,12 +175,16 @@ pub(crate) struct Home<R> {
     pub(crate) follows: JournalHead,
     pub(crate) head: JournalHead,
     pub(crate) sequence: u64,
-    pub(crate) queue: VecDeque<Queued<R>>,
+    pub(crate) queue: Queue<R>,
+    /// Until when nothing is sent, because the log took nothing, milliseconds.
+    pub(crate) waits_until_ms: u64,
     pub(crate) sending: Option<Sending<R>>,
     /// The latest appends that were acknowledged, each with its sequence.
     pub(crate) acked: VecDeque<(AppendId, u64)>,
     /// When the latest append that was acknowledged was sent, milliseconds.
     pub(crate) acked_ms: u64,
+    /// When this node became the home, milliseconds.
+    pub(crate) became_ms: u64,
     pub(crate) state: HomeState,
     /// Whether the log has lost messages of this epoch, so that nothing can be appended to it.
     pub(crate) is_broken: bool,
@@ -162,21 +193,15 @@ pub(crate) struct Home<R> {
     pub(crate) unconfirmed: VecDeque<Unconfirmed>,
     /// The members that the confirmed messages name.
     pub(crate) confirmed: Members,
-    /// Members that a person has taken out.
-    pub(crate) removed: BTreeSet<Arc<str>>,
-    pub(crate) renewals: BTreeMap<Arc<str>, (Renewal, Vec<u64>)>,
+    /// Members that a person has taken out, and when, milliseconds.
+    pub(crate) removed: BTreeMap<Arc<str>, u64>,
+    pub(crate) renewals: Renewals<R>,
 }
 
 impl<R: HomeLine> Home<R> {
-    /// A home whose epoch has begun at this place; with the sequence of its beginning, and when
-    /// that was sent.
-    pub(crate) fn new(
-        shard: &Shard,
-        begun: JournalHead,
-        appended: (u64, u64),
-        history: History,
-    ) -> Self {
-        let (sequence, acked_ms) = appended;
+    /// A home whose epoch has begun.
+    pub(crate) fn new(shard: &Shard, beginning: Beginning, history: History, now_ms: u64) -> Self {
+        let begun = beginning.begun;
         Self {
             subject: ShardSubject {
                 shard: shard.clone(),
@@ -184,20 +209,22 @@ impl<R: HomeLine> Home<R> {
             },
             history,
             begun,
-            follows: JournalHead::default(),
+            follows: beginning.follows,
             head: begun,
-            sequence,
-            queue: VecDeque::new(),
+            sequence: beginning.sequence,
+            queue: Queue::new(),
+            waits_until_ms: 0,
             sending: None,
             acked: VecDeque::new(),
-            acked_ms,
+            acked_ms: beginning.sent_ms,
+            became_ms: now_ms,
             state: HomeState::Serving,
             is_broken: false,
             settled_ms: None,
             unconfirmed: VecDeque::new(),
             confirmed: Members::default(),
-            removed: BTreeSet::new(),
-            renewals: BTreeMap::new(),
+            removed: BTreeMap::new(),
+            renewals: Renewals::default(),
         }
     }
 
@@ -207,6 +234,23 @@ impl<R: HomeLine> Home<R> {
 
     pub(crate) fn is_serving(&self) -> bool {
         self.state == HomeState::Serving
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        matches!(self.state, HomeState::Stopped(_))
+    }
+
+    /// The cause for which it takes nothing of callers.
+    pub(crate) fn refusal(&self, now_ms: u64) -> Option<NotStored> {
+        let sending = self.sending.as_ref();
+        let is_open = sending.is_some_and(|one| one.first_ms + APPEND_OPEN_MS <= now_ms);
+        match self.state {
+            HomeState::Moving => Some(NotStored::Moving),
+            HomeState::Stopped(_) => Some(NotStored::Lost),
+            HomeState::Serving if is_open => Some(NotStored::Unavailable),
+            HomeState::Serving if self.queue.is_full() => Some(NotStored::Busy),
+            HomeState::Serving => None,
+        }
     }
 
     /// Notes an append that was acknowledged.
@@ -234,12 +278,12 @@ impl<R: HomeLine> Home<R> {
             head: self.head,
             follows: self.follows,
             accepted,
-            stopped: matches!(self.state, HomeState::Stopped(_)),
+            stopped: self.is_stopped(),
         }
     }
 
-    /// The next record of the queue, lines as one group, and the tickets of its lines.
-    pub(crate) fn take_next(&mut self, me: &NodeId) -> Option<(HomeRecord<R>, Vec<u64>)> {
+    /// The next record of the queue, lines as one group.
+    pub(crate) fn take_next(&mut self, me: &NodeId) -> Option<NextRecord<R>> {
         let record = match self.queue.pop_front()? {
             Queued::Entry { entry, ticket } => return Some(self.take_group(entry, ticket)),
             Queued::Fence { next } => HomeRecord::Fenced {
@@ -250,17 +294,16 @@ impl<R: HomeLine> Home<R> {
             Queued::Accepted => HomeRecord::Accepted,
             Queued::Alive => HomeRecord::Lines(Vec::new()),
         };
-        Some((record, Vec::new()))
+        Some(NextRecord {
+            record,
+            tickets: Vec::new(),
+        })
     }
 
-    fn take_group(
-        &mut self,
-        first: CommonEntry<R>,
-        ticket: Option<u64>,
-    ) -> (HomeRecord<R>, Vec<u64>) {
+    fn take_group(&mut self, first: CommonEntry<R>, ticket: Option<u64>) -> NextRecord<R> {
         let mut bytes = first.bytes();
         let mut entries = vec![first];
-        let mut tickets: Vec<u64> = ticket.into_iter().collect();
+        let mut tickets = vec![ticket];
         while let Some(Queued::Entry { entry, .. }) = self.queue.front() {
             bytes += entry.bytes();
             if entries.len() >= GROUP_LINES_MAX || bytes > GROUP_BYTES_MAX {
@@ -268,9 +311,46 @@ impl<R: HomeLine> Home<R> {
             }
             if let Some(Queued::Entry { entry, ticket }) = self.queue.pop_front() {
                 entries.push(entry);
-                tickets.extend(ticket);
+                tickets.push(ticket);
             }
         }
-        (HomeRecord::Lines(entries), tickets)
+        NextRecord {
+            record: HomeRecord::Lines(entries),
+            tickets,
+        }
+    }
+
+    /// The log has certainly not stored what was sent: its records wait again, but for the lines of
+    /// callers. Returns the runner's numbers of those.
+    pub(crate) fn take_back(&mut self, now_ms: u64) -> Vec<u64> {
+        self.waits_until_ms = now_ms + LOG_RETRY_MS;
+        let Some(sending) = self.sending.take() else {
+            return Vec::new();
+        };
+        let queued = match sending.message.record {
+            HomeRecord::Lines(entries) => return self.take_entries_back(entries, sending.tickets),
+            HomeRecord::Fenced { next, .. } => Queued::Fence { next },
+            HomeRecord::Lost { known } => Queued::Lost { known },
+            HomeRecord::Accepted | HomeRecord::Begun { .. } => Queued::Accepted,
+        };
+        self.queue.push_front(queued);
+        Vec::new()
+    }
+
+    fn take_entries_back(
+        &mut self,
+        entries: Vec<CommonEntry<R>>,
+        tickets: Vec<Option<u64>>,
+    ) -> Vec<u64> {
+        let mut full = Vec::new();
+        for (entry, ticket) in entries.into_iter().zip(tickets).rev() {
+            match ticket {
+                Some(ticket) => full.push(ticket),
+                None if self.is_stopped() => {}
+                None => self.queue.push_front(Queued::silent(entry)),
+            }
+        }
+        full.reverse();
+        full
     }
 }

@@ -1,22 +1,22 @@
 //! State of a node: the other nodes, its copy of the common journal, and the part that it has in
 //! each shard.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::TopicName;
 
+use crate::common::Common;
 use crate::effect::{Admission, HomeEffect, NoAdmission};
 use crate::heartbeat::HomeLeft;
-use crate::history::{History, KnownHeads};
-use crate::home::{Home, Unconfirmed};
-use crate::members::Members;
+use crate::history::KnownHeads;
+use crate::home::Home;
 use crate::node::{NodeId, NodeTime, Slot};
 use crate::peers::Peers;
 use crate::record::{AppendId, HomeLine, JournalHead};
 use crate::shard::Shard;
 use crate::taking::Taking;
-use crate::timing::{CUT_OFF_MS, RENEWAL_MS};
+use crate::timing::{CUT_OFF_MS, RENEWAL_MS, TOPICS_MAX};
 
 /// The configuration of a node.
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ pub struct HomesConfig {
     pub heads: Vec<(Shard, JournalHead)>,
     /// The digest of the node's configuration.
     pub config: u64,
-    /// The topics.
+    /// The topics, at most [`TOPICS_MAX`]: others have no home here.
     pub topics: Vec<TopicName>,
     /// The time without contact after which a node admits nothing, milliseconds. All nodes have the
     /// same.
@@ -61,7 +61,7 @@ pub(crate) enum Role<R> {
     /// None.
     Away,
     /// It is about to become the home.
-    Taking(Taking<R>),
+    Taking(Box<Taking<R>>),
     /// It is the home.
     Home(Box<Home<R>>),
 }
@@ -86,39 +86,6 @@ impl<R> Default for ShardState<R> {
             rests_until_ms: 0,
             unclaimed_ms: None,
         }
-    }
-}
-
-/// The copy of the common journal's state that the rules here need.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Common {
-    pub(crate) history: History,
-    pub(crate) members: Members,
-    /// The members before the latest change of them, and the number of the message that made it. A
-    /// change is made when the one before it is confirmed, so no other can be unconfirmed.
-    pub(crate) before: Members,
-    pub(crate) changed: u64,
-    /// Accounts whose refresh tokens may be in use.
-    pub(crate) renewing: BTreeSet<Arc<str>>,
-    /// Whether messages were lost: the journal that others have is not a continuation of this copy.
-    pub(crate) is_lost: bool,
-    /// Whether the journal was read once.
-    pub(crate) is_read: bool,
-    /// Whether this node was as new as a home, in this life.
-    pub(crate) has_met_home: bool,
-    /// The latest request for messages, and when it was made.
-    pub(crate) asked: Option<(u64, u64)>,
-}
-
-impl Common {
-    /// The latest change of the members, which a former home may not have confirmed.
-    /// A node that has applied the beginning of the new epoch has applied it too.
-    pub(crate) fn unconfirmed(&self, begun: u64) -> Option<Unconfirmed> {
-        (self.changed > 0).then(|| Unconfirmed {
-            number: begun,
-            tickets: Vec::new(),
-            members: Some(self.members.clone()),
-        })
     }
 }
 
@@ -152,7 +119,8 @@ impl<R: HomeLine> Homes<R> {
         for (shard, head) in &config.heads {
             heads.learn(shard, head);
         }
-        let topics = config.topics.iter().cloned().map(Shard::Topic);
+        let topics = config.topics.iter().take(TOPICS_MAX).cloned();
+        let topics = topics.map(Shard::Topic);
         let shards = [Shard::Common].into_iter().chain(topics);
         Self {
             me: config.node.clone(),
@@ -204,6 +172,18 @@ impl<R: HomeLine> Homes<R> {
         }
         let claimed = self.peers.claimed(shard);
         claimed.map(|(node, _, claim)| (node, claim.epoch))
+    }
+
+    /// Whether this node is the home of a shard at this time, on the clock of
+    /// [`Homes::step`](crate::Homes::step), and serves it. To be asked with the clock of the moment:
+    /// a process that was stopped for a while is the home no more.
+    #[must_use]
+    pub fn leads(&self, shard: &Shard, steady_ms: u64) -> bool {
+        let serves = self.home(shard).is_some_and(Home::is_serving);
+        serves
+            && self
+                .lease_ms(shard)
+                .is_some_and(|until_ms| steady_ms <= until_ms)
     }
 
     /// The latest word about the admission of requests.
@@ -268,7 +248,9 @@ impl<R: HomeLine> Homes<R> {
 
     /// Learns of a place of a journal, and keeps it.
     pub(crate) fn learn(&mut self, shard: &Shard, head: &JournalHead) {
-        if self.heads.learn(shard, head) {
+        // A shard that is not configured here is taken as long as there are few.
+        let may_learn = self.shards.contains_key(shard) || self.heads.takes(shard);
+        if may_learn && self.heads.learn(shard, head) {
             self.push(HomeEffect::KeepHead {
                 shard: shard.clone(),
                 head: *head,

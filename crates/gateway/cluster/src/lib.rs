@@ -28,7 +28,10 @@
 //!   it has stored for stored, whatever is expected. [`AppendResult::Refused`] says which one is
 //!   last.
 //! - Reads may come from any replica, and may lag: none decides anything. What a read has of a
-//!   shard is a beginning of its journal, without gaps, in the log's order.
+//!   shard is a beginning of its journal, without gaps, in the log's order. An answer that carries
+//!   the number of a question is of a reading that began after that was asked first. A record that
+//!   is not the cluster's is in no answer, but an append behind it expects it
+//!   ([`LastMessage::sequence`]); one that a later version wrote leaves the question unanswered.
 //! - Nothing takes place before it is durable: the runner answers its callers after
 //!   [`HomeEffect::Stored`], and says of an access change that it is in force after
 //!   [`HomeEffect::Confirmed`]. After [`HomeEffect::StepDown`] and [`HomeEffect::StopTopic`] it
@@ -37,8 +40,10 @@
 //! - The runner asks [`Admission::admits`] with the clock of the moment for each request; it does
 //!   not remember the answer. So a process that was stopped admits nothing when it goes on.
 //! - A refresh token is used between [`HomeEffect::Renew`] and its `before_ms`, or not at all: the
-//!   runner looks at the clock before it sends, and gives the request that much time. A result that
-//!   comes when the shard has moved goes to the new home as [`HomeEvent::Renewed`].
+//!   runner looks at the clock before it sends, and gives the request that much time. Its result is
+//!   handed in at the home of the common journal as [`HomeEvent::Renewed`], with the number of the
+//!   flight, until it is answered by [`HomeEffect::RenewalOver`]: a home that takes it no more gives
+//!   it back with [`HomeEffect::NotRenewed`]. A result that comes twice is stored once by a home.
 //! - Frames and records are authentic: one who can forge a heartbeat is not kept out here.
 //!
 //! # Contact
@@ -69,6 +74,7 @@ mod admitting;
 mod appending;
 mod barrier;
 mod beats;
+mod common;
 mod effect;
 mod event;
 mod following;
@@ -76,11 +82,14 @@ mod heartbeat;
 mod history;
 mod home;
 mod homes;
+mod lease;
 mod members;
 mod node;
 mod peers;
 mod placement;
+mod queue;
 mod record;
+mod renewal;
 mod renewals;
 mod shard;
 mod step;
@@ -93,7 +102,7 @@ mod timing;
 pub use effect::{Admission, HomeEffect, NoAdmission, NotStored, StepDownCause};
 pub use event::{AppendResult, HomeEvent, LastMessage};
 pub use heartbeat::{HeardNode, Heartbeat, HomeClaim, HomeLeft};
-pub use history::HEAD_EPOCHS_MAX;
+pub use history::{HEAD_EPOCHS_MAX, KnownHeads};
 pub use homes::{Homes, HomesConfig};
 pub use node::{NodeId, NodeLife, NodeTime, SLOT_MAX, Slot};
 pub use record::{
@@ -101,7 +110,8 @@ pub use record::{
 };
 pub use shard::{Shard, ShardSubject};
 pub use timing::{
-    ALIVE_MS, ALONE_MS, CLOCKS_APART_MS, CUT_OFF_MS, FORGOTTEN_MS, GROUP_BYTES_MAX,
-    GROUP_LINES_MAX, HEARTBEAT_GAP_MS, HEARTBEAT_MS, LOG_RETRY_MS, RENEWAL_MS, RETURN_MS,
-    SILENCE_MS, TICK_MS, WAITING_LINES_MAX,
+    ALIVE_MS, ALONE_MS, APPEND_OPEN_MS, BEAT_BYTES_MAX, CLOCKS_APART_MS, CUT_OFF_MS, FORGOTTEN_MS,
+    GROUP_BYTES_MAX, GROUP_LINES_MAX, HEADS_OF_BEAT_MAX, HEARD_MAX, HEARTBEAT_GAP_MS, HEARTBEAT_MS,
+    LOG_RETRY_MS, NODE_NAME_BYTES_MAX, NODES_MAX, NUMBER_MAX, RENEWAL_MS, RETURN_MS, SILENCE_MS,
+    TICK_MS, TOPICS_MAX, WAITING_BYTES_MAX, WAITING_LINES_MAX,
 };

@@ -8,7 +8,7 @@ use crate::heartbeat::{HeardNode, Heartbeat, HomeClaim};
 use crate::node::NodeId;
 use crate::record::JournalHead;
 use crate::shard::Shard;
-use crate::timing::{FORGOTTEN_MS, SILENCE_MS};
+use crate::timing::{FORGOTTEN_MS, HEARD_MAX, SILENCE_MS};
 
 /// Another node.
 #[derive(Debug, Clone)]
@@ -112,6 +112,10 @@ impl Peers {
         if is_over || known.is_some_and(|peer| peer.beat.beat >= beat.beat) {
             return false;
         }
+        if known.is_none() && !self.has_room(now_ms) {
+            return false;
+        }
+        let known = self.all.get(&beat.node);
         let mut hears = beat.hears.iter();
         let echo = hears
             .find(|one| one.node == *me)
@@ -131,9 +135,22 @@ impl Peers {
         true
     }
 
-    /// Forgets all lives of a node.
-    pub(crate) fn remove(&mut self, name: &str) {
-        self.all.retain(|node, _| *node.name != *name);
+    /// Whether there is room for one more; the one that is silent for the longest time makes it.
+    fn has_room(&mut self, now_ms: u64) -> bool {
+        if self.all.len() < HEARD_MAX {
+            return true;
+        }
+        let oldest = self.all.iter().min_by_key(|(_, peer)| peer.received_ms);
+        let silent = oldest.filter(|(_, peer)| !peer.is_live(now_ms));
+        let silent = silent.map(|(node, _)| node.clone());
+        silent.is_some_and(|node| self.all.remove(&node).is_some())
+    }
+
+    /// Forgets contacts that counted for an older copy of the common journal.
+    pub(crate) fn forget_contacts(&mut self) {
+        for peer in self.all.values_mut() {
+            (peer.counted_ms, peer.home_ms) = (None, None);
+        }
     }
 
     pub(crate) fn forget(&mut self, now_ms: u64) {
@@ -149,6 +166,11 @@ impl Peers {
         self.all
             .iter()
             .filter(move |(_, peer)| peer.is_live(now_ms))
+    }
+
+    /// Whether a heartbeat of this life of a node came lately.
+    pub(crate) fn is_live(&self, node: &NodeId, now_ms: u64) -> bool {
+        self.all.get(node).is_some_and(|peer| peer.is_live(now_ms))
     }
 
     /// All lives of a node that are known.

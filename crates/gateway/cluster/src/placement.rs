@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::homes::{Homes, Role};
 use crate::members::majority;
 use crate::node::NodeId;
+use crate::peers::Peer;
 use crate::record::HomeLine;
 use crate::shard::{Shard, weight};
 use crate::taking::Taking;
@@ -13,7 +14,7 @@ use crate::timing::{RETURN_MS, SILENCE_MS};
 impl<R: HomeLine> Homes<R> {
     /// The time of silence after which no majority is needed, milliseconds.
     pub(crate) fn limit_ms(&self) -> u64 {
-        self.config.cut_off_ms + SILENCE_MS
+        self.config.cut_off_ms.saturating_add(SILENCE_MS)
     }
 
     /// Whether any member is there, this node or another.
@@ -55,6 +56,24 @@ impl<R: HomeLine> Homes<R> {
         others + own >= majority(members.len())
     }
 
+    /// Whether a majority of the members is here, and hears no node that this one does not hear: if
+    /// one of those were a home, its claim would be known.
+    fn sees_all_claims(&self) -> bool {
+        let now_ms = self.now_ms();
+        let members = &self.common.members;
+        let hears = |node: &NodeId| *node == self.me || self.peers.is_live(node, now_ms);
+        let sees_no_other = |peer: &Peer| {
+            let mut others = peer.beat.hears.iter();
+            others.all(|one| one.age_ms >= SILENCE_MS || hears(&one.node))
+        };
+        let live = self.peers.live(now_ms);
+        let others = live
+            .filter(|(node, peer)| members.has(&node.name) && sees_no_other(peer))
+            .count();
+        let own = usize::from(members.has(&self.me.name));
+        others + own >= majority(members.len())
+    }
+
     /// Whether the home of a shard handed it to this node.
     fn is_handed(&self, shard: &Shard, claimed: u64) -> bool {
         let live = self.peers.live(self.now_ms());
@@ -65,7 +84,8 @@ impl<R: HomeLine> Homes<R> {
         })
     }
 
-    /// Whether this node had the shard in its former life, which is over, and no other has it.
+    /// Whether this node had the shard in its former life, which is over, and no other has it, as a
+    /// majority shows.
     fn is_back(&self, shard: &Shard) -> bool {
         let claimed = self.peers.claimed(shard);
         let is_own = |node: &NodeId| {
@@ -73,7 +93,9 @@ impl<R: HomeLine> Homes<R> {
         };
         let is_free = claimed.is_none_or(|(node, _, _)| is_own(node));
         let had = self.config.former_homes.contains(shard);
-        had && is_free && self.up_ms() >= RETURN_MS && self.common.members.has(&self.me.name)
+        let is_member = self.common.members.has(&self.me.name);
+        let is_time = is_member && self.up_ms() >= RETURN_MS;
+        had && is_free && is_time && self.sees_all_claims()
     }
 
     /// Whether this node should take a shard over.
@@ -98,7 +120,11 @@ impl<R: HomeLine> Homes<R> {
                 let silent_ms = now_ms.saturating_sub(peer.received_ms);
                 (silent_ms, self.is_silent_to_majority(node))
             }
-            None => (now_ms - unclaimed_ms.unwrap_or(now_ms), true),
+            None => {
+                let silent_ms = now_ms.saturating_sub(unclaimed_ms.unwrap_or(now_ms));
+                let is_small = self.common.members.len() <= 2;
+                (silent_ms, is_small || self.sees_all_claims())
+            }
         };
         let is_stranger = self.common.members.len() > 0 && !self.has_live_members();
         let needed_ms = if by_majority && !is_stranger {
@@ -111,7 +137,8 @@ impl<R: HomeLine> Homes<R> {
         }
         // Copies of the common journal may differ in the members, so that each node takes another
         // one for the best: after a while any will do.
-        silent_ms >= limit_ms + SILENCE_MS || self.best(shard).as_ref() == Some(&self.me.name)
+        silent_ms >= limit_ms.saturating_add(SILENCE_MS)
+            || self.best(shard).as_ref() == Some(&self.me.name)
     }
 
     /// Begins take-overs that are due, and ends those that another node's claim makes needless.

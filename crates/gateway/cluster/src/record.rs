@@ -152,6 +152,11 @@ impl<R: HomeLine> CommonEntry<R> {
         }
     }
 
+    /// Whether it changes the members.
+    pub(crate) fn changes_members(&self) -> bool {
+        matches!(self, Self::NodeJoined { .. } | Self::NodeLeft { .. })
+    }
+
     /// About the bytes of the entry in a message.
     pub(crate) fn bytes(&self) -> usize {
         let body = match self {

@@ -6,10 +6,11 @@ use model::TopicName;
 
 use crate::effect::{HomeEffect, StepDownCause};
 use crate::event::HomeEvent;
-use crate::homes::{Homes, Role};
+use crate::homes::Homes;
 use crate::node::NodeTime;
 use crate::record::HomeLine;
 use crate::shard::Shard;
+use crate::timing::TOPICS_MAX;
 
 impl<R: HomeLine> Homes<R> {
     /// Takes one step. Pure: the same state, time and event give the same effects, in the same
@@ -43,7 +44,11 @@ impl<R: HomeLine> Homes<R> {
                 line,
             } => self.store(shard, ticket, line),
             HomeEvent::Renew { account, ticket } => self.renew(account, ticket),
-            HomeEvent::Renewed { account, line } => self.renewed(account, line),
+            HomeEvent::Renewed {
+                account,
+                flight,
+                line,
+            } => self.renewed(account, flight, line),
             HomeEvent::Drain => self.drain(),
             HomeEvent::Accept { shard } => self.accept(&shard),
             HomeEvent::Remove { name } => self.remove(name),
@@ -84,23 +89,23 @@ impl<R: HomeLine> Homes<R> {
             .collect();
         for (received_ms, beat) in beats {
             let mut beat = (*beat).clone();
-            beat.wall_ms += self.now_ms() - received_ms;
+            let age_ms = self.now_ms().saturating_sub(received_ms);
+            beat.wall_ms = beat.wall_ms.saturating_add(age_ms);
             self.join_node(&beat);
         }
     }
 
     /// Takes the list of topics. A topic that is configured no more has no home here.
     fn configure(&mut self, topics: Vec<TopicName>) {
-        let kept: BTreeSet<Shard> = topics.into_iter().map(Shard::Topic).collect();
+        let topics = topics.into_iter().take(TOPICS_MAX);
+        let kept: BTreeSet<Shard> = topics.map(Shard::Topic).collect();
         for shard in self.own_shards() {
             if shard != Shard::Common && !kept.contains(&shard) {
                 self.step_down(&shard, StepDownCause::Moved { next: None });
             }
         }
-        self.shards.retain(|shard, state| {
-            let is_taking = matches!(state.role, Role::Taking(_));
-            *shard == Shard::Common || kept.contains(shard) || is_taking && kept.contains(shard)
-        });
+        self.shards
+            .retain(|shard, _| *shard == Shard::Common || kept.contains(shard));
         for shard in kept {
             self.shards.entry(shard).or_default();
         }

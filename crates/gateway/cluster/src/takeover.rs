@@ -4,15 +4,17 @@
 //! After the fence no other node appends to the former epoch, so that the journal that is read is
 //! whole.
 
+use crate::common::Common;
 use crate::effect::HomeEffect;
 use crate::event::{AppendResult, LastMessage};
 use crate::history::History;
-use crate::home::{Home, HomeState, Queued, Sending};
-use crate::homes::{Common, Homes, Role};
+use crate::home::{Beginning, Home, JournalEnd, Sending};
+use crate::homes::{Homes, Role};
+use crate::queue::Queued;
 use crate::record::{CommonEntry, HomeLine, HomeRecord, JournalHead, StoredMessage};
 use crate::shard::{Shard, ShardSubject};
-use crate::taking::{Taking, TakingStep};
-use crate::timing::{LOG_RETRY_MS, SILENCE_MS};
+use crate::taking::{Question, Taking, TakingStep};
+use crate::timing::{LOG_RETRY_MS, SILENCE_MS, TICK_MS};
 
 impl<R: HomeLine> Homes<R> {
     fn taking(&mut self, shard: &Shard) -> Option<&mut Taking<R>> {
@@ -24,28 +26,67 @@ impl<R: HomeLine> Homes<R> {
 
     /// Begins a take-over, or begins it anew.
     pub(crate) fn take(&mut self, shard: &Shard, taking: Taking<R>) {
-        self.set_role(shard, Role::Taking(taking));
+        self.set_role(shard, Role::Taking(Box::new(taking)));
         self.look(shard);
     }
 
-    /// Asks for the end of the journal.
+    /// Asks for the end of the journal, from the beginning of this or at a later tick.
     fn look(&mut self, shard: &Shard) {
-        let (request, now_ms) = (self.next_number(), self.now_ms());
+        self.look_at(shard, self.now_ms());
+        self.ask_for_taking(shard);
+    }
+
+    fn look_at(&mut self, shard: &Shard, at_ms: u64) {
         if let Some(taking) = self.taking(shard) {
             taking.step = TakingStep::Look;
-            (taking.request, taking.asked_ms) = (request, now_ms);
-            let shard = shard.clone();
-            self.push(HomeEffect::Look { shard, request });
+            (taking.question, taking.asks_at_ms) = (None, at_ms);
         }
+    }
+
+    /// Asks the log what the step of a take-over needs, or asks it again.
+    fn ask_for_taking(&mut self, shard: &Shard) {
+        let (number, now_ms) = (self.next_number(), self.now_ms());
+        let copied = self.common.history.sequence;
+        let Some(taking) = self.taking(shard) else {
+            return;
+        };
+        let question = taking.question.get_or_insert(Question {
+            request: number,
+            first_ms: now_ms,
+        });
+        let (request, shard) = (question.request, shard.clone());
+        taking.asks_at_ms = now_ms + LOG_RETRY_MS;
+        let effect = match (&taking.step, &shard) {
+            (TakingStep::Look, _) => HomeEffect::Look { shard, request },
+            (_, Shard::Common) => HomeEffect::Read {
+                shard,
+                request,
+                after: copied,
+            },
+            (_, Shard::Topic(_)) => HomeEffect::Read {
+                shard,
+                request,
+                after: 0,
+            },
+        };
+        self.push(effect);
     }
 
     /// The end of the journal, or of an older state of it: the fence tells.
     pub(crate) fn looked(&mut self, shard: &Shard, request: u64, last: Option<LastMessage>) {
+        let now_ms = self.now_ms();
         let Some(taking) = self.taking(shard) else {
             return;
         };
-        if taking.request != request || !matches!(taking.step, TakingStep::Look) {
+        if !matches!(taking.step, TakingStep::Look) || taking.answer(request).is_none() {
             return;
+        }
+        let wrote = taking.wrote.filter(|wrote| {
+            let is_own = |last: LastMessage| last.head == wrote.begun;
+            last.is_some_and(is_own)
+        });
+        if let Some(beginning) = wrote {
+            return self.replay(shard, beginning, now_ms);
         }
         let history = &self.common.history;
         if let Some(last) = last.filter(|_| *shard == Shard::Common) {
@@ -88,13 +129,11 @@ impl<R: HomeLine> Homes<R> {
             by: self.me.clone(),
             next: None,
         };
-        self.send_taking(
-            shard,
-            subject,
-            (last.head, last.sequence),
-            record,
-            TakingStep::Fence,
-        );
+        let after = JournalEnd {
+            head: last.head,
+            sequence: last.sequence,
+        };
+        self.send_taking(shard, subject, after, record, TakingStep::Fence);
     }
 
     fn begin(&mut self, shard: &Shard, follows: JournalHead) {
@@ -106,14 +145,18 @@ impl<R: HomeLine> Homes<R> {
             node: self.me.clone(),
             follows,
         };
-        self.send_taking(shard, subject, (follows, 0), record, TakingStep::Begin);
+        let after = JournalEnd {
+            head: follows,
+            sequence: 0,
+        };
+        self.send_taking(shard, subject, after, record, TakingStep::Begin);
     }
 
     fn send_taking(
         &mut self,
         shard: &Shard,
         subject: ShardSubject,
-        after: (JournalHead, u64),
+        after: JournalEnd,
         record: HomeRecord<R>,
         step: impl FnOnce(Box<Sending<R>>) -> TakingStep<R>,
     ) {
@@ -127,6 +170,7 @@ impl<R: HomeLine> Homes<R> {
 
     /// The log's answer to a fence or to a beginning.
     pub(crate) fn taking_appended(&mut self, shard: &Shard, result: AppendResult) {
+        let now_ms = self.now_ms();
         let Some(taking) = self.taking(shard) else {
             return;
         };
@@ -135,54 +179,53 @@ impl<R: HomeLine> Homes<R> {
         };
         let sequence = match result {
             AppendResult::Unknown => return,
-            // Another message came first, or what was read is gone: then its place tells.
-            AppendResult::Refused { .. } => return self.look(shard),
+            AppendResult::NotTaken => return self.look_at(shard, now_ms + LOG_RETRY_MS),
+            // Another message came first, or what was read is gone, or a replica lags: at the next
+            // tick its place tells.
+            AppendResult::Refused { .. } => return self.look_at(shard, now_ms + TICK_MS),
             AppendResult::Acked { sequence } => sequence,
         };
-        let (head, first_ms) = (sending.head(), sending.first_ms);
+        let (begun, sent_ms) = (sending.head(), sending.first_ms);
         match &taking.step {
-            TakingStep::Fence(_) => self.begin(shard, head),
+            TakingStep::Fence(_) => self.begin(shard, begun),
             TakingStep::Begin(sending) => {
                 let HomeRecord::Begun { follows, .. } = sending.message.record else {
                     return;
                 };
-                taking.step = TakingStep::Replay {
-                    begun: head,
+                let beginning = Beginning {
+                    begun,
                     follows,
                     sequence,
-                    acked_ms: first_ms,
+                    sent_ms,
                 };
+                taking.wrote = Some(beginning);
                 if taking.accepts && *shard == Shard::Common {
-                    self.reset(head.epoch);
+                    self.reset(begun.epoch);
                 }
-                self.read_for_taking(shard);
+                self.replay(shard, beginning, now_ms);
             }
             TakingStep::Look | TakingStep::Replay { .. } => {}
+        }
+    }
+
+    /// Reads the journal up to a beginning that is known to be in the log from now on.
+    fn replay(&mut self, shard: &Shard, beginning: Beginning, known_ms: u64) {
+        if let Some(taking) = self.taking(shard) {
+            taking.step = TakingStep::Replay {
+                beginning,
+                known_ms,
+            };
+            taking.question = None;
+            self.ask_for_taking(shard);
         }
     }
 
     /// The copy of the common journal begins anew; what stands before this epoch is taken as it is.
     pub(crate) fn reset(&mut self, lenient_below: u64) {
         self.common = Common::default();
+        self.peers.forget_contacts();
         self.common.history.lenient_below = lenient_below;
         self.push(HomeEffect::Reset);
-    }
-
-    fn read_for_taking(&mut self, shard: &Shard) {
-        let (request, now_ms) = (self.next_number(), self.now_ms());
-        let after = match shard {
-            Shard::Common => self.common.history.sequence,
-            Shard::Topic(_) => 0,
-        };
-        if let Some(taking) = self.taking(shard) {
-            (taking.request, taking.asked_ms) = (request, now_ms);
-            let shard = shard.clone();
-            self.push(HomeEffect::Read {
-                shard,
-                request,
-                after,
-            });
-        }
     }
 
     /// Repeats what has no answer.
@@ -192,26 +235,23 @@ impl<R: HomeLine> Homes<R> {
             return;
         };
         if let Some(sending) = taking.sending() {
-            if sending.asked_ms + LOG_RETRY_MS <= now_ms {
-                sending.asked_ms = now_ms;
-                let effect = sending.effect();
-                self.push(effect);
-            }
-            return;
+            let effect = sending.again(now_ms);
+            self.effects.extend(effect);
+        } else if taking.asks_at_ms <= now_ms {
+            self.ask_for_taking(shard);
         }
-        if taking.asked_ms + LOG_RETRY_MS > now_ms {
-            return;
-        }
-        match taking.step {
-            TakingStep::Replay {
-                begun, acked_ms, ..
-            } if acked_ms + SILENCE_MS <= now_ms => {
-                // No replica lags for so long: the beginning is gone.
-                self.learn(shard, &begun);
-                self.look(shard);
+    }
+
+    /// The node is about to stop, or is over: it takes nothing more. An epoch that it has begun is
+    /// for it to end.
+    pub(crate) fn end_takings(&mut self) {
+        let is_over = self.is_replaced;
+        for state in self.shards.values_mut() {
+            if let Role::Taking(taking) = &state.role
+                && (is_over || taking.is_early())
+            {
+                state.role = Role::Away;
             }
-            TakingStep::Replay { .. } => self.read_for_taking(shard),
-            _ => self.look(shard),
         }
     }
 
@@ -222,13 +262,18 @@ impl<R: HomeLine> Homes<R> {
             return;
         };
         let TakingStep::Replay {
-            begun, sequence, ..
+            beginning,
+            known_ms,
         } = taking.step
         else {
             return;
         };
+        let Beginning {
+            begun, sequence, ..
+        } = beginning;
         let accepts = taking.accepts;
-        if *shard == Shard::Common {
+        let question = taking.question.take();
+        let is_whole = if *shard == Shard::Common {
             for stored in messages {
                 self.take_read(stored);
             }
@@ -238,16 +283,26 @@ impl<R: HomeLine> Homes<R> {
             let is_same = history.sequence == sequence && history.head == begun;
             self.common.is_lost |=
                 history.sequence >= sequence && history.head <= begun && !is_same;
-            if self.common.is_lost || history.head >= begun {
+            let is_whole = self.common.is_lost || history.head >= begun;
+            if is_whole {
                 self.finish_taking(shard, &history, self.common.is_lost, Vec::new());
             }
-            return;
-        }
-        let mut history = History::lenient(if accepts { begun.epoch } else { 0 });
-        let is_broken = messages.iter().any(|stored| history.take(stored).is_err());
-        if is_broken || history.head >= begun {
-            let lines = lines_of(messages);
-            self.finish_taking(shard, &history, is_broken, lines);
+            is_whole
+        } else {
+            let mut history = History::lenient(if accepts { begun.epoch } else { 0 });
+            let is_broken = messages.iter().any(|stored| history.take(stored).is_err());
+            let is_whole = is_broken || history.head >= begun;
+            if is_whole {
+                self.finish_taking(shard, &history, is_broken, lines_of(messages));
+            }
+            is_whole
+        };
+        // No replica lags for so long: a reading that began then, and has not the beginning, says
+        // that it is gone. A reading that merely takes long says nothing.
+        let is_late = |question: Question| question.first_ms >= known_ms + SILENCE_MS;
+        if !is_whole && question.is_some_and(is_late) {
+            self.learn(shard, &begun);
+            self.look(shard);
         }
     }
 
@@ -255,19 +310,14 @@ impl<R: HomeLine> Homes<R> {
         let Some(taking) = self.taking(shard) else {
             return;
         };
-        let TakingStep::Replay {
-            begun,
-            follows,
-            sequence,
-            acked_ms,
-        } = taking.step
-        else {
+        let TakingStep::Replay { beginning, .. } = taking.step else {
             return;
         };
+        let begun = beginning.begun;
         let accepts = taking.accepts;
         if !broken && history.head > begun {
             // Another node has ended the new epoch meanwhile.
-            return self.set_role(shard, Role::Away);
+            return self.rest(shard);
         }
         if self.is_beyond(shard, &begun, accepts) {
             // Either another node has ended the new epoch meanwhile, or epochs are gone. Nodes
@@ -278,8 +328,7 @@ impl<R: HomeLine> Homes<R> {
             .missing(shard, history, &begun)
             .or(broken.then_some(begun));
         let known = history.lost.or(missing).filter(|_| !accepts);
-        let mut home = Home::new(shard, begun, (sequence, acked_ms), history.clone());
-        home.follows = follows;
+        let mut home = Home::new(shard, beginning, history.clone(), self.now_ms());
         home.unconfirmed
             .extend(self.common.unconfirmed(begun.number));
         home.confirmed = self.common.before.clone();
@@ -292,6 +341,9 @@ impl<R: HomeLine> Homes<R> {
         match known {
             Some(known) => self.stop(shard, known),
             None => self.become_home(shard, begun.epoch, accepts, lines),
+        }
+        if self.is_draining {
+            self.hand_over(shard);
         }
         self.beat();
     }
@@ -344,8 +396,8 @@ impl<R: HomeLine> Homes<R> {
 
     /// A person has looked at what was lost.
     pub(crate) fn accept(&mut self, shard: &Shard) {
-        let is_stopped = |home: &Home<R>| matches!(home.state, HomeState::Stopped(_));
-        if self.home(shard).is_some_and(is_stopped) {
+        let is_over = self.is_draining || self.is_replaced;
+        if !is_over && self.home(shard).is_some_and(Home::is_stopped) {
             self.take(shard, Taking::new(true));
         }
     }

@@ -1,7 +1,6 @@
 //! A shard that a node is about to take over.
 
-use crate::home::Sending;
-use crate::record::JournalHead;
+use crate::home::{Beginning, Sending};
 
 /// The step of a take-over that is under way.
 #[derive(Debug, Clone)]
@@ -14,15 +13,20 @@ pub(crate) enum TakingStep<R> {
     Begin(Box<Sending<R>>),
     /// The journal is read up to the beginning of the new epoch.
     Replay {
-        /// The place of that beginning.
-        begun: JournalHead,
-        /// The place that it follows.
-        follows: JournalHead,
-        /// Its sequence.
-        sequence: u64,
-        /// When the append was sent, milliseconds.
-        acked_ms: u64,
+        /// That beginning.
+        beginning: Beginning,
+        /// Since when it is known to be in the log, milliseconds.
+        known_ms: u64,
     },
+}
+
+/// A question to the log. It has one number, however often it is repeated: each answer to it is of
+/// a reading that began when it was first asked, or later.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Question {
+    pub(crate) request: u64,
+    /// When it was asked first, milliseconds.
+    pub(crate) first_ms: u64,
 }
 
 /// A take-over.
@@ -31,11 +35,14 @@ pub(crate) struct Taking<R> {
     pub(crate) step: TakingStep<R>,
     /// The epoch that it ends, once it is known.
     pub(crate) ends: Option<u64>,
+    /// The beginning that it wrote.
+    pub(crate) wrote: Option<Beginning>,
     /// Whether a person has accepted that messages were lost.
     pub(crate) accepts: bool,
-    /// The latest request to read, and when it was made.
-    pub(crate) request: u64,
-    pub(crate) asked_ms: u64,
+    /// The question that has no answer yet.
+    pub(crate) question: Option<Question>,
+    /// When the log is asked next, milliseconds.
+    pub(crate) asks_at_ms: u64,
 }
 
 impl<R> Taking<R> {
@@ -43,9 +50,10 @@ impl<R> Taking<R> {
         Self {
             step: TakingStep::Look,
             ends: None,
+            wrote: None,
             accepts,
-            request: 0,
-            asked_ms: 0,
+            question: None,
+            asks_at_ms: 0,
         }
     }
 
@@ -57,8 +65,19 @@ impl<R> Taking<R> {
         }
     }
 
-    /// Whether another node's claim ends it: nothing was written yet.
+    /// Whether this request is the question that has no answer yet; then it has one now.
+    pub(crate) fn answer(&mut self, request: u64) -> Option<Question> {
+        self.question
+            .take_if(|question| question.request == request)
+    }
+
+    /// Whether another node's claim ends it: nothing was sent yet that another node has to follow.
     pub(crate) fn may_end(&self) -> bool {
-        matches!(self.step, TakingStep::Look | TakingStep::Fence(_)) && !self.accepts
+        matches!(self.step, TakingStep::Look) && self.wrote.is_none() && !self.accepts
+    }
+
+    /// Whether it is given up when the node is about to stop.
+    pub(crate) fn is_early(&self) -> bool {
+        matches!(self.step, TakingStep::Look | TakingStep::Fence(_))
     }
 }

@@ -7,6 +7,10 @@
 
 mod chain;
 mod groups;
+mod heartbeats;
+mod members;
+mod renewals;
+mod takeovers;
 
 use model::TopicName;
 
@@ -49,6 +53,13 @@ struct Cluster {
     cut: Vec<bool>,
     /// Nodes that do not reach the log.
     away: Vec<bool>,
+    /// Whether the log takes nothing.
+    full: bool,
+    /// The messages that a look lacks.
+    stale: usize,
+    /// Shards whose reads wait, and the answers to those.
+    holds: Vec<Shard>,
+    held: Vec<(usize, HomeEvent<Text>)>,
     now_ms: u64,
     stream: Vec<StoredMessage<Text>>,
     seen: Vec<(usize, Effect)>,
@@ -63,6 +74,10 @@ impl Cluster {
             walls_ms: vec![1_000_000; names.len()],
             cut: vec![false; names.len()],
             away: vec![false; names.len()],
+            full: false,
+            stale: 0,
+            holds: Vec::new(),
+            held: Vec::new(),
             now_ms: 0,
             stream: Vec::new(),
             seen: Vec::new(),
@@ -111,7 +126,9 @@ impl Cluster {
             HomeEffect::Spread(stored) => self.spread(at, &HomeEvent::Spread(stored)),
             _ if self.away[at] => {}
             HomeEffect::Look { shard, request } => {
-                let messages = self.stream.iter().filter(|one| one.subject.shard == shard);
+                let known = self.stream.len().saturating_sub(self.stale);
+                let messages = self.stream.iter().take(known);
+                let messages = messages.filter(|one| one.subject.shard == shard);
                 let last = messages.max_by_key(|one| (one.subject.epoch, one.sequence));
                 let last = last.map(|last| LastMessage {
                     head: last.head(),
@@ -137,14 +154,17 @@ impl Cluster {
                     .filter(|one| one.sequence > after)
                     .cloned()
                     .collect();
-                self.step(
-                    at,
-                    HomeEvent::Read {
-                        shard,
-                        request,
-                        messages,
-                    },
-                );
+                let is_held = self.holds.contains(&shard);
+                let event = HomeEvent::Read {
+                    shard,
+                    request,
+                    messages,
+                };
+                if is_held {
+                    self.held.push((at, event));
+                } else {
+                    self.step(at, event);
+                }
             }
             HomeEffect::Append {
                 subject,
@@ -166,6 +186,9 @@ impl Cluster {
         expected: u64,
         message: HomeMessage<Text>,
     ) -> AppendResult {
+        if self.full {
+            return AppendResult::NotTaken;
+        }
         let messages = self.stream.iter().filter(|one| one.subject == *subject);
         let last = messages.map(|one| one.sequence).max().unwrap_or_default();
         if last != expected {
@@ -224,6 +247,31 @@ impl Cluster {
 
     fn was_seen(&self, seen: impl Fn(usize, &Effect) -> bool) -> bool {
         self.seen.iter().any(|(at, effect)| seen(*at, effect))
+    }
+
+    /// Cuts a node off from the others and from the log, or joins it again.
+    fn isolate(&mut self, at: usize, is_cut: bool) {
+        (self.cut[at], self.away[at]) = (is_cut, is_cut);
+    }
+
+    /// Steps a node with what waits for it first.
+    fn release(&mut self) {
+        let (at, event) = self.held.remove(0);
+        self.step(at, event);
+    }
+
+    /// The epochs of the topic that have begun in the log.
+    fn epochs(&self) -> usize {
+        let is_begun = |one: &&StoredMessage<Text>| {
+            let is_begun = matches!(one.message.record, HomeRecord::Begun { .. });
+            is_begun && one.subject.shard == topic()
+        };
+        self.stream.iter().filter(is_begun).count()
+    }
+
+    fn count(&self, seen: impl Fn(usize, &Effect) -> bool) -> usize {
+        let all = self.seen.iter();
+        all.filter(|(at, effect)| seen(*at, effect)).count()
     }
 
     fn is_confirmed(&self, number: u64) -> bool {
@@ -451,6 +499,7 @@ fn a_refresh_token_is_used_by_one_request_for_all_who_ask() {
         home,
         HomeEvent::Renewed {
             account: "bob".into(),
+            flight: flight_of(&cluster),
             line,
         },
     );
@@ -464,6 +513,16 @@ fn a_refresh_token_is_used_by_one_request_for_all_who_ask() {
         },
     );
     assert_eq!(renews(&cluster), 2);
+}
+
+/// The number of the latest use of a refresh token.
+fn flight_of(cluster: &Cluster) -> u64 {
+    let mut latest = cluster.seen.iter().rev();
+    let flight = latest.find_map(|(_, effect)| match effect {
+        HomeEffect::Renew { flight, .. } => Some(*flight),
+        _ => None,
+    });
+    flight.unwrap()
 }
 
 #[test]

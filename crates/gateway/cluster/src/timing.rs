@@ -29,6 +29,27 @@ pub const GROUP_LINES_MAX: usize = 256;
 pub const GROUP_BYTES_MAX: usize = 192 << 10;
 /// The most lines of a shard that wait for the log.
 pub const WAITING_LINES_MAX: usize = 65_536;
+/// The most bytes of a shard's lines that wait for the log, but for the last of them.
+pub const WAITING_BYTES_MAX: usize = 32 << 20;
+/// The time after which a home that has no answer to an append takes no further lines,
+/// milliseconds.
+pub const APPEND_OPEN_MS: u64 = 10_000;
+/// The most topics of a configuration.
+pub const TOPICS_MAX: usize = 500;
+/// The most members.
+pub const NODES_MAX: usize = 64;
+/// The most other lives of nodes that a node hears at a time.
+pub const HEARD_MAX: usize = 2 * NODES_MAX;
+/// The most bytes of a node's name.
+pub const NODE_NAME_BYTES_MAX: usize = 255;
+/// The most shards of which a heartbeat has heads because they are new, and because it is their
+/// turn.
+pub const HEADS_OF_BEAT_MAX: usize = 32;
+/// The most bytes of a heartbeat as the runner writes it.
+pub const BEAT_BYTES_MAX: usize = 224 << 10;
+/// The greatest number of an epoch, a message, a sequence, a heartbeat or a time: the runner reads
+/// nothing with a greater one, so that sums of them are numbers too.
+pub const NUMBER_MAX: u64 = 1 << 62;
 /// The usual time without contact after which a node admits nothing, milliseconds.
 pub const CUT_OFF_MS: u64 = 10_000;
 /// The usual time that a request with a refresh token takes at most, milliseconds.

@@ -15,18 +15,12 @@ use crate::heads::HeadsFile;
 use crate::journals::{Journals, WantedAppend};
 use crate::line::ShardLine;
 use crate::shared::Shared;
+use crate::user::{HomeUser, UserEffect, Whose};
 
 /// The time in which the bus takes a message; it is lost after it.
 const PUBLISH_MAX: Duration = Duration::from_millis(TICK_MS);
 /// The pause before the heads are written again.
 const DISK_RETRY: Duration = Duration::from_secs(1);
-
-/// The user of a node: the effects that are neither the log's nor the bus's nor the disk's.
-pub trait HomeUser: Send + Sync + 'static {
-    /// Carries out an effect; it is carried out when this returns. All effects of a node come one
-    /// after the other, so this must not wait for another one.
-    fn carry_out(&self, effect: HomeEffect<ShardLine>);
-}
 
 /// The task's own state.
 pub(crate) struct Carrier {
@@ -46,7 +40,8 @@ pub(crate) struct Carrier {
 #[derive(Debug, Default)]
 pub(crate) struct UnderWay {
     appends: HashSet<AppendId>,
-    /// Each question with the latest number under which it was asked.
+    /// Each question with the number under which it was asked first: the answer is of a reading that
+    /// began then.
     questions: HashMap<Question, u64>,
 }
 
@@ -58,15 +53,20 @@ enum Question {
 }
 
 impl Carrier {
-    /// Carries out effects until it is dropped.
+    /// Carries out effects until it is dropped, or a request fails as none should.
     pub(crate) async fn run(mut self) {
         loop {
-            let effects = self.shared.effects().await;
+            let effects = latest_beat_alone(self.shared.effects().await);
             self.keep_heads(&effects).await;
             for effect in effects {
                 self.carry_out(effect).await;
             }
-            while self.requests.try_join_next().is_some() {}
+            while let Some(ended) = self.requests.try_join_next() {
+                if let Err(why) = ended {
+                    tracing::error!(%why, "a request to the log has ended without an answer");
+                    return;
+                }
+            }
         }
     }
 
@@ -87,6 +87,18 @@ impl Carrier {
     }
 
     async fn carry_out(&mut self, effect: HomeEffect<ShardLine>) {
+        match Whose::of(effect) {
+            Whose::User(effect) => {
+                if let UserEffect::Admit(admission) = &effect {
+                    self.shared.admit(*admission);
+                }
+                self.user.carry_out(effect);
+            }
+            Whose::Runner(own) => self.carry_out_own(own).await,
+        }
+    }
+
+    async fn carry_out_own(&mut self, effect: HomeEffect<ShardLine>) {
         match effect {
             HomeEffect::Publish(beat) => self.publish(&self.beats, &write_beat(&beat)).await,
             HomeEffect::Spread(stored) => self.publish(&self.spreads, &write_stored(&stored)).await,
@@ -107,12 +119,8 @@ impl Carrier {
                 id,
                 message,
             }),
-            HomeEffect::KeepHead { .. } => {}
-            HomeEffect::Admit(admission) => {
-                self.shared.admit(admission);
-                self.user.carry_out(HomeEffect::Admit(admission));
-            }
-            others => self.user.carry_out(others),
+            // All of them are kept already; others are none of the runner's.
+            _ => {}
         }
     }
 
@@ -144,9 +152,10 @@ impl Carrier {
 
     fn ask(&mut self, question: Question, request: u64) {
         let questions = &mut self.under_way.lock().questions;
-        if questions.insert(question.clone(), request).is_some() {
+        if questions.contains_key(&question) {
             return;
         }
+        questions.insert(question.clone(), request);
         let (shared, journals) = (Arc::clone(&self.shared), Arc::clone(&self.journals));
         let under_way = Arc::clone(&self.under_way);
         self.requests.spawn(async move {
@@ -158,6 +167,20 @@ impl Carrier {
             }
         });
     }
+}
+
+/// These effects without the heartbeats that a later one of them makes needless.
+pub(crate) fn latest_beat_alone(
+    mut effects: Vec<HomeEffect<ShardLine>>,
+) -> Vec<HomeEffect<ShardLine>> {
+    let is_beat = |effect: &HomeEffect<ShardLine>| matches!(effect, HomeEffect::Publish(_));
+    let latest = effects.iter().rposition(is_beat);
+    let mut at = 0;
+    effects.retain(|effect| {
+        at += 1;
+        !is_beat(effect) || Some(at - 1) == latest
+    });
+    effects
 }
 
 fn kept(effect: &HomeEffect<ShardLine>) -> Option<(Shard, JournalHead)> {

@@ -6,6 +6,11 @@ use cluster::NodeTime;
 pub trait NodeClock: Send + Sync + 'static {
     /// The time now.
     fn now(&self) -> NodeTime;
+
+    /// The steady clock's part of it, milliseconds: each request asks for it.
+    fn steady_ms(&self) -> u64 {
+        self.now().steady_ms
+    }
 }
 
 /// The machine's clocks.
@@ -15,8 +20,12 @@ pub struct MachineClock;
 impl NodeClock for MachineClock {
     fn now(&self) -> NodeTime {
         NodeTime {
-            steady_ms: platform::steady_ms(),
+            steady_ms: self.steady_ms(),
             wall_ms: platform::unix_ms(),
         }
+    }
+
+    fn steady_ms(&self) -> u64 {
+        platform::steady_ms()
     }
 }

@@ -1,5 +1,9 @@
 //! Bytes of what nodes send each other and store: integers little-endian, texts and lists after
-//! their length. What does not read back whole is nothing.
+//! their length.
+//!
+//! A content is read, or is one of a later version, or is damaged. A later version may write more
+//! behind the fields of a heartbeat, which this one does not read; anything else that it adds (a
+//! record, an entry, a field of them) is one that this version must not take for absent.
 
 mod beat;
 mod message;
@@ -9,7 +13,7 @@ pub(crate) mod tests;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cluster::{JournalHead, NodeId, NodeLife, Shard};
+use cluster::{JournalHead, NODE_NAME_BYTES_MAX, NUMBER_MAX, NodeId, NodeLife, Shard};
 use model::TopicName;
 
 pub(crate) use beat::{read_beat, write_beat};
@@ -88,18 +92,67 @@ impl Out {
 #[derive(Debug)]
 struct In {
     rest: Bytes,
+    /// Whether a later version's tag was met.
+    is_later: bool,
+}
+
+/// A content that was read, or was not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Content<T> {
+    /// This is it.
+    Read(T),
+    /// A later version has written it.
+    Later,
+    /// It makes no sense.
+    Damaged,
+}
+
+impl<T> Content<T> {
+    pub(crate) fn map<U>(self, change: impl FnOnce(T) -> U) -> Content<U> {
+        match self {
+            Self::Read(value) => Content::Read(change(value)),
+            Self::Later => Content::Later,
+            Self::Damaged => Content::Damaged,
+        }
+    }
+
+    /// Reads a content whole; what is behind it, if a tail is allowed, is a later version's.
+    fn of(content: &Bytes, tail: Tail, read: impl FnOnce(&mut In) -> Option<T>) -> Self {
+        let mut input = In {
+            rest: content.clone(),
+            is_later: false,
+        };
+        match input.tag() {
+            Some(FORMAT) => {}
+            Some(format) if format > FORMAT => return Self::Later,
+            _ => return Self::Damaged,
+        }
+        match read(&mut input) {
+            Some(value) if input.is_at_end() || tail == Tail::Allowed => Self::Read(value),
+            Some(_) => Self::Later,
+            None if input.is_later => Self::Later,
+            None => Self::Damaged,
+        }
+    }
+}
+
+/// Whether more may stand behind what is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tail {
+    Allowed,
+    None,
 }
 
 impl In {
-    fn new(content: &Bytes) -> Option<Self> {
-        let rest = content.clone();
-        let mut input = Self { rest };
-        (input.tag()? == FORMAT).then_some(input)
+    /// A tag that this version does not know.
+    fn later<T>(&mut self) -> Option<T> {
+        self.is_later = true;
+        None
     }
 
-    /// The value, if all was read.
-    fn end<T>(self, value: T) -> Option<T> {
-        self.rest.is_empty().then_some(value)
+    /// Whether all was read.
+    fn is_at_end(&self) -> bool {
+        self.rest.is_empty()
     }
 
     fn take(&mut self, bytes: usize) -> Option<Bytes> {
@@ -122,8 +175,14 @@ impl In {
         }
     }
 
-    fn number(&mut self) -> Option<u64> {
+    /// Eight bytes of whatever meaning.
+    fn raw(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
+    }
+
+    /// A number, small enough for sums of it.
+    fn number(&mut self) -> Option<u64> {
+        self.raw().filter(|number| *number <= NUMBER_MAX)
     }
 
     fn length(&mut self) -> Option<usize> {
@@ -138,6 +197,11 @@ impl In {
     fn text(&mut self) -> Option<Arc<str>> {
         let bytes = self.bytes()?;
         std::str::from_utf8(&bytes).ok().map(Arc::from)
+    }
+
+    /// The name of a node.
+    fn name(&mut self) -> Option<Arc<str>> {
+        self.text().filter(|name| name.len() <= NODE_NAME_BYTES_MAX)
     }
 
     fn option<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
@@ -168,10 +232,10 @@ impl In {
 
     fn node(&mut self) -> Option<NodeId> {
         Some(NodeId {
-            name: self.text()?,
+            name: self.name()?,
             incarnation: NodeLife {
-                directory: self.number()?,
-                life: self.number()?,
+                directory: self.raw()?,
+                life: self.raw()?,
             },
         })
     }

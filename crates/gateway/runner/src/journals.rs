@@ -2,19 +2,21 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use cluster::{
-    AppendId, AppendResult, HomeMessage, HomeRecord, LastMessage, Shard, ShardSubject,
+    AppendId, AppendResult, HomeMessage, HomeRecord, LastMessage, NUMBER_MAX, Shard, ShardSubject,
     StoredMessage,
 };
 use fabric::{
-    Append, Appended, ClusterKeys, Log, LogError, MessageId, Record, Sequence, SubjectError,
+    Append, Appended, ClusterKeys, Log, LogError, MessageId, Page, Record, Sequence, SubjectError,
     SubjectName, token,
 };
 use platform::Mutex;
 use sha2::{Digest as _, Sha256};
+use tokio::sync::Semaphore;
 
-use crate::encoding::{read_message, write_message};
+use crate::encoding::{Content, read_message, write_message};
 use crate::line::ShardLine;
 
 /// An append as the rules want it.
@@ -32,16 +34,43 @@ pub(crate) struct Journals {
     keys: ClusterKeys,
     /// The subject above all journals.
     root: SubjectName,
-    /// The place of the last record of each shard that was looked at: the next look begins there.
-    seen: Mutex<HashMap<Shard, Sequence>>,
+    /// Random for each start, so that no other life has the same names of appends, even one in a
+    /// copy of this directory.
+    start: [u8; 16],
+    /// The latest epoch of each shard that was looked at.
+    seen: Mutex<HashMap<Shard, u64>>,
+    /// Readings of whole journals at a time.
+    readings: Semaphore,
+    /// The last record that was said not to be the cluster's.
+    warned: AtomicU64,
 }
+
+/// The readings of topics' journals at a time: each has a whole journal in memory.
+pub(crate) const READS_MAX: usize = 4;
 
 /// The end of a journal, as far as it was looked at.
 #[derive(Debug, Default)]
 struct Ending {
     last: Option<LastMessage>,
-    /// The last record, of whatever content.
-    reach: Sequence,
+}
+
+/// The end of the highest epoch of some.
+enum EpochEnd {
+    Nothing,
+    Last(LastMessage),
+    /// A foreign record is the last one of an epoch.
+    Foreign {
+        epoch: u64,
+        sequence: Sequence,
+    },
+}
+
+/// A record of the log.
+enum Opened {
+    Message(StoredMessage<ShardLine>),
+    /// It was not sealed with the cluster's keys, or makes no sense: it is none of a journal, but
+    /// stands in the way of an append that does not expect it.
+    Foreign,
 }
 
 impl Journals {
@@ -55,7 +84,10 @@ impl Journals {
             log,
             keys,
             root: format!("{root}.j").parse()?,
+            start: platform::random(),
             seen: Mutex::default(),
+            readings: Semaphore::new(READS_MAX),
+            warned: AtomicU64::new(0),
         })
     }
 
@@ -64,7 +96,7 @@ impl Journals {
         let Ok(subject) = self.subject(&wanted.subject) else {
             return AppendResult::Unknown;
         };
-        let id = message_id(wanted.id);
+        let id = message_id(&self.start, wanted.id);
         let content = write_message(&wanted.message);
         let append = Append {
             bytes: self.keys.seal_record(&subject, id, &content),
@@ -78,64 +110,115 @@ impl Journals {
             Appended::Fenced(None) | Appended::Unknown(_) => AppendResult::Unknown,
             Appended::Refused(why) => {
                 tracing::warn!(subject = %append.subject, why, "the log takes no record");
-                AppendResult::Unknown
+                AppendResult::NotTaken
             }
         }
     }
 
-    /// The messages of a shard behind a sequence.
+    /// The messages of a shard behind a sequence. A record of a later version ends the reading
+    /// without an answer: this version must not take it for absent.
     pub(crate) async fn read(
         &self,
         shard: &Shard,
         after: Sequence,
     ) -> Result<Vec<StoredMessage<ShardLine>>, LogError> {
+        let _turn = match shard {
+            // All nodes follow it, also while topics are taken over.
+            Shard::Common => None,
+            Shard::Topic(_) => self.readings.acquire().await.ok(),
+        };
         let mut messages = Vec::new();
-        let mut from = after + 1;
+        let mut from = after.saturating_add(1);
         loop {
-            let records = self.page(shard, from).await?;
-            let Some(last) = records.last() else {
+            let page = self.page(shard, from).await?;
+            if page.next <= from {
                 return Ok(messages);
-            };
-            from = last.sequence + 1;
-            messages.extend(records.iter().filter_map(|record| self.open(shard, record)));
+            }
+            from = page.next;
+            for record in &page.records {
+                if let Opened::Message(stored) = self.open(shard, record)? {
+                    messages.push(stored);
+                }
+            }
         }
     }
 
     /// The last message of the highest epoch of a shard.
     pub(crate) async fn look(&self, shard: &Shard) -> Result<Option<LastMessage>, LogError> {
         let seen = self.seen.lock().get(shard).copied();
-        let mut ending = Ending::default();
-        if let Some(seen) = seen {
-            ending = self.ending(shard, seen).await?;
+        let mut found = EpochEnd::Nothing;
+        if let Some(epoch) = seen {
+            found = self.end_from(shard, epoch).await?;
         }
-        // What was there is not at this replica, or is gone.
-        if ending.last.is_none() {
-            ending = self.ending(shard, 1).await?;
+        let last = match found {
+            EpochEnd::Last(last) => Some(last),
+            // What was there is not at this replica, or is gone, or is behind a foreign record.
+            EpochEnd::Nothing | EpochEnd::Foreign { .. } => self.searched(shard).await?,
+        };
+        if let Some(last) = last {
+            self.seen.lock().insert(shard.clone(), last.head.epoch);
         }
-        self.seen.lock().insert(shard.clone(), ending.reach.max(1));
-        Ok(ending.last)
+        Ok(last)
     }
 
-    async fn ending(&self, shard: &Shard, from: Sequence) -> Result<Ending, LogError> {
-        let mut ending = Ending::default();
-        let mut from = from;
+    /// The last message of the highest epoch, from all records. A page does not have each foreign
+    /// one, but an append behind it has to expect it.
+    async fn searched(&self, shard: &Shard) -> Result<Option<LastMessage>, LogError> {
+        let Some(mut last) = self.ending(shard).await? else {
+            return Ok(None);
+        };
+        match self.end_from(shard, last.head.epoch).await? {
+            EpochEnd::Last(later) if later.head > last.head => last = later,
+            EpochEnd::Foreign { epoch, sequence } if epoch == last.head.epoch => {
+                last.sequence = last.sequence.max(sequence);
+            }
+            _ => {}
+        }
+        Ok(Some(last))
+    }
+
+    /// The end of the highest epoch from this one on.
+    async fn end_from(&self, shard: &Shard, epoch: u64) -> Result<EpochEnd, LogError> {
+        let mut end = EpochEnd::Nothing;
+        let mut subject = ShardSubject {
+            shard: shard.clone(),
+            epoch,
+        };
         loop {
-            let records = self.page(shard, from).await?;
-            let Some(last) = records.last() else {
-                return Ok(ending);
+            let name = self.subject(&subject);
+            let name = name.map_err(|why| LogError::Unreadable(why.to_string()))?;
+            let Some(record) = self.log.last(&name).await? else {
+                return Ok(end);
             };
-            from = last.sequence + 1;
-            records
-                .iter()
-                .for_each(|record| ending.take(record.sequence, self.open(shard, record)));
+            let (epoch, sequence) = (subject.epoch, record.sequence);
+            let Opened::Message(stored) = self.open(shard, &record)? else {
+                return Ok(EpochEnd::Foreign { epoch, sequence });
+            };
+            end = EpochEnd::Last(last_message(&stored, sequence));
+            subject.epoch = subject.epoch.saturating_add(1);
         }
     }
 
-    async fn page(&self, shard: &Shard, from: Sequence) -> Result<Vec<Record>, LogError> {
+    async fn ending(&self, shard: &Shard) -> Result<Option<LastMessage>, LogError> {
+        let mut ending = Ending::default();
+        let mut from = 1;
+        loop {
+            let page = self.page(shard, from).await?;
+            if page.next <= from {
+                return Ok(ending.last);
+            }
+            from = page.next;
+            for record in &page.records {
+                let opened = self.open(shard, record)?;
+                ending.take(record, self.epoch_of(shard, record), opened);
+            }
+        }
+    }
+
+    async fn page(&self, shard: &Shard, from: Sequence) -> Result<Page, LogError> {
         let subject = self.root.with_name(shard.as_str());
         let subject = subject.map_err(|why| LogError::Unreadable(why.to_string()))?;
-        let page = self.log.read(&subject.all_below(), from).await?;
-        Ok(page.records)
+        self.log.read(&subject.all_below(), from).await
     }
 
     fn subject(&self, subject: &ShardSubject) -> Result<SubjectName, SubjectError> {
@@ -143,49 +226,78 @@ impl Journals {
         format!("{}.{shard}.{}", self.root, subject.epoch).parse()
     }
 
-    /// The message of a record; `None` for one that was not sealed with the cluster's key.
-    fn open(&self, shard: &Shard, record: &Record) -> Option<StoredMessage<ShardLine>> {
-        let opened = self.opened(shard, record);
-        if opened.is_none() {
-            let (subject, sequence) = (record.subject.as_str(), record.sequence);
+    /// The message of a record.
+    fn open(&self, shard: &Shard, record: &Record) -> Result<Opened, LogError> {
+        let sequence = record.sequence;
+        match self.opened(shard, record) {
+            Some(Content::Read(stored)) => return Ok(Opened::Message(stored)),
+            Some(Content::Later) => {
+                let why = format!("record {sequence} was written by a later version of Portmoot");
+                return Err(LogError::Unreadable(why));
+            }
+            Some(Content::Damaged) | None => {}
+        }
+        // Journals are read again and again.
+        if self.warned.fetch_max(sequence, Ordering::Relaxed) < sequence {
+            let subject = record.subject.as_str();
             tracing::warn!(
                 subject,
                 sequence,
                 "a record of the log is not the cluster's"
             );
         }
-        opened
+        Ok(Opened::Foreign)
     }
 
-    fn opened(&self, shard: &Shard, record: &Record) -> Option<StoredMessage<ShardLine>> {
-        let (_, epoch) = record.subject.as_str().rsplit_once('.')?;
+    fn opened(&self, shard: &Shard, record: &Record) -> Option<Content<StoredMessage<ShardLine>>> {
         let subject = ShardSubject {
             shard: shard.clone(),
-            epoch: epoch.parse().ok()?,
+            epoch: self.epoch_of(shard, record)?,
         };
-        let is_named = self.subject(&subject).ok()? == record.subject;
-        let content = self.keys.open_record(record).filter(|_| is_named)?;
-        Some(StoredMessage {
+        let content = self.keys.open_record(record)?;
+        let stored = |message| StoredMessage {
             subject,
             sequence: record.sequence,
-            message: read_message(&content.into())?,
-        })
+            message,
+        };
+        Some(read_message(&content.into()).map(stored))
+    }
+
+    /// The epoch that the subject of a record names.
+    fn epoch_of(&self, shard: &Shard, record: &Record) -> Option<u64> {
+        let (_, epoch) = record.subject.as_str().rsplit_once('.')?;
+        let epoch: u64 = epoch.parse().ok()?;
+        let subject = ShardSubject {
+            shard: shard.clone(),
+            epoch,
+        };
+        let is_named = self.subject(&subject).ok()? == record.subject;
+        (is_named && epoch <= NUMBER_MAX).then_some(epoch)
+    }
+}
+
+fn last_message(stored: &StoredMessage<ShardLine>, sequence: Sequence) -> LastMessage {
+    LastMessage {
+        head: stored.head(),
+        sequence,
+        fenced: matches!(stored.message.record, HomeRecord::Fenced { .. }),
     }
 }
 
 impl Ending {
-    fn take(&mut self, sequence: Sequence, stored: Option<StoredMessage<ShardLine>>) {
-        self.reach = self.reach.max(sequence);
-        let Some(stored) = stored else {
-            return;
-        };
-        let head = stored.head();
-        if self.last.is_none_or(|last| last.head.epoch <= head.epoch) {
-            self.last = Some(LastMessage {
-                head,
-                sequence,
-                fenced: matches!(stored.message.record, HomeRecord::Fenced { .. }),
-            });
+    fn take(&mut self, record: &Record, epoch: Option<u64>, opened: Opened) {
+        match (opened, &mut self.last) {
+            (Opened::Message(stored), last) => {
+                let epoch = stored.subject.epoch;
+                if last.is_none_or(|last| last.head.epoch <= epoch) {
+                    *last = Some(last_message(&stored, record.sequence));
+                }
+            }
+            // An append behind it has to expect it.
+            (Opened::Foreign, Some(last)) if epoch == Some(last.head.epoch) => {
+                last.sequence = record.sequence;
+            }
+            (Opened::Foreign, _) => {}
         }
     }
 }
@@ -197,9 +309,10 @@ impl std::fmt::Debug for Journals {
 }
 
 /// The name of an append in the log.
-pub(crate) fn message_id(id: AppendId) -> MessageId {
+fn message_id(start: &[u8; 16], id: AppendId) -> MessageId {
     let hash = Sha256::new()
-        .chain_update("portmoot append 1")
+        .chain_update("portmoot append 2")
+        .chain_update(start)
         .chain_update(id.incarnation.directory.to_le_bytes())
         .chain_update(id.incarnation.life.to_le_bytes())
         .chain_update(id.number.to_le_bytes())

@@ -3,19 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{HomeEvent, Homes, HomesConfig, TICK_MS};
-use fabric::{Broadcast, Broadcasts, BusError, ClusterKeys, Log, Mesh, SubjectError, SubjectName};
+use cluster::{HomeEvent, Homes, HomesConfig, NODE_NAME_BYTES_MAX, Shard, TICK_MS, TOPICS_MAX};
+use fabric::{Broadcasts, BusError, ClusterKeys, Log, Mesh, SubjectError, SubjectName};
+use model::TopicName;
 use platform::Mutex;
+use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::MissedTickBehavior;
 
-use crate::carrier::{Carrier, HomeUser};
+use crate::beats::beats_below;
+use crate::carrier::Carrier;
 use crate::clock::NodeClock;
-use crate::encoding::{read_beat, read_stored};
 use crate::heads::HeadsFile;
 use crate::journals::Journals;
 use crate::line::{LINE_BYTES_MAX, ShardLine};
+use crate::listening::{Incoming, listen, read_beats, read_spreads};
 use crate::shared::Shared;
+use crate::user::HomeUser;
 
 /// The parts of a node.
 pub struct RunnerParts {
@@ -46,73 +50,148 @@ pub enum RunnerError {
     /// The bus cannot be listened to.
     #[error(transparent)]
     Bus(#[from] BusError),
+    /// The name of the node is too long, or empty.
+    #[error("a node's name has 1 to {NODE_NAME_BYTES_MAX} bytes, not {0}")]
+    Name(usize),
+    /// There are too many topics.
+    #[error(transparent)]
+    Topics(#[from] TooManyTopics),
 }
+
+/// More than [`TOPICS_MAX`] topics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("there are {0} topics; nodes of a cluster have at most {TOPICS_MAX}")]
+pub struct TooManyTopics(pub usize);
 
 /// A line with more than [`LINE_BYTES_MAX`] bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a line has {0} bytes, more than {LINE_BYTES_MAX}")]
 pub struct LineTooLong(pub usize);
 
-/// A node that runs. Dropping it ends it, without a word to the others: appends under way are
-/// stored or not.
+/// A node that runs. It ends without a word to the others: appends under way are stored or not.
 #[derive(Debug)]
 pub struct Runner {
     shared: Arc<Shared>,
-    tasks: Vec<JoinHandle<()>>,
+    heads: Arc<Mutex<HeadsFile>>,
+    /// Says when the tasks are to end.
+    stop: watch::Sender<bool>,
+    /// Says when they have ended.
+    over: watch::Receiver<bool>,
+    tasks: JoinHandle<()>,
 }
 
 impl Runner {
     /// Begins a life of a node.
     ///
     /// # Errors
-    /// [`RunnerError`] when the other nodes cannot be listened to.
+    /// [`RunnerError`] when the other nodes cannot be listened to, or a limit is exceeded.
     pub async fn start(parts: RunnerParts) -> Result<Self, RunnerError> {
-        let beats: SubjectName = format!("{}.hb", parts.root).parse()?;
+        let name_bytes = parts.config.node.name.len();
+        if !(1..=NODE_NAME_BYTES_MAX).contains(&name_bytes) {
+            return Err(RunnerError::Name(name_bytes));
+        }
+        check_topics(&parts.config.topics)?;
+        let beats = beats_below(&parts.root)?;
         let spreads: SubjectName = format!("{}.spread", parts.root).parse()?;
         let journals = Journals::new(parts.log, parts.keys, &parts.root)?;
-        let beats_of_others = parts.mesh.listen(&(&beats).into()).await?;
-        let spreads_of_others = parts.mesh.listen(&(&spreads).into()).await?;
+        let incoming = Incoming {
+            beats: parts.mesh.listen(&(&beats).into()).await?,
+            spreads: parts.mesh.listen(&(&spreads).into()).await?,
+        };
         let mut config = parts.config;
         config.heads = parts.heads.all();
         let shared = Arc::new(Shared::new(Homes::new(config), parts.clock));
         // The first event of all.
         shared.step(HomeEvent::Tick);
+        let heads = Arc::new(Mutex::new(parts.heads));
         let carrier = Carrier {
             shared: Arc::clone(&shared),
             user: parts.user,
             mesh: parts.mesh,
             journals: Arc::new(journals),
-            heads: Arc::new(Mutex::new(parts.heads)),
+            heads: Arc::clone(&heads),
             beats,
             spreads,
             requests: JoinSet::new(),
             under_way: Arc::default(),
         };
-        let tasks = vec![
-            tokio::spawn(carrier.run()),
-            tokio::spawn(tick(Arc::clone(&shared))),
-            tokio::spawn(listen(Arc::clone(&shared), beats_of_others, beat)),
-            tokio::spawn(listen(Arc::clone(&shared), spreads_of_others, spread)),
-        ];
-        Ok(Self { shared, tasks })
+        let (stop, stopped) = watch::channel(false);
+        let (ends, over) = watch::channel(false);
+        let tasks = tasks(&shared, carrier, incoming);
+        let tasks = tokio::spawn(supervise(Arc::clone(&shared), tasks, stopped, ends));
+        Ok(Self {
+            shared,
+            heads,
+            stop,
+            over,
+            tasks,
+        })
     }
 
-    /// Hands in an event of the user: lines, renewals, topics, a drain, a person's word.
+    /// Has the home of a shard that is here store a line; the ticket is the user's number for the
+    /// answer.
     ///
     /// # Errors
-    /// [`LineTooLong`] when it has a line that no record takes.
-    pub fn hand_in(&self, event: HomeEvent<ShardLine>) -> Result<(), LineTooLong> {
-        let line = match &event {
-            HomeEvent::Store { line, .. } => Some(line),
-            HomeEvent::Renewed { line, .. } => line.as_ref(),
-            _ => None,
-        };
-        let bytes = line.map_or(0, |line| line.0.len());
-        if bytes > LINE_BYTES_MAX {
-            return Err(LineTooLong(bytes));
-        }
-        self.shared.step(event);
+    /// [`LineTooLong`] when no record takes it.
+    pub fn store(&self, shard: Shard, ticket: u64, line: ShardLine) -> Result<(), LineTooLong> {
+        check_line(&line)?;
+        self.shared.step(HomeEvent::Store {
+            shard,
+            ticket,
+            line,
+        });
         Ok(())
+    }
+
+    /// Has the home of the common journal, if it is here, use the refresh token of an account.
+    pub fn renew(&self, account: Arc<str>, ticket: u64) {
+        self.shared.step(HomeEvent::Renew { account, ticket });
+    }
+
+    /// Hands in what came of a use of a refresh token; at the home of the common journal it is
+    /// stored, else it is given back.
+    ///
+    /// # Errors
+    /// [`LineTooLong`] when no record takes the line.
+    pub fn renewed(
+        &self,
+        account: Arc<str>,
+        flight: u64,
+        line: Option<ShardLine>,
+    ) -> Result<(), LineTooLong> {
+        line.as_ref().map_or(Ok(()), check_line)?;
+        self.shared.step(HomeEvent::Renewed {
+            account,
+            flight,
+            line,
+        });
+        Ok(())
+    }
+
+    /// Says which topics are configured from now on.
+    ///
+    /// # Errors
+    /// [`TooManyTopics`]; those before stay.
+    pub fn set_topics(&self, topics: Vec<TopicName>) -> Result<(), TooManyTopics> {
+        check_topics(&topics)?;
+        self.shared.step(HomeEvent::Topics(topics));
+        Ok(())
+    }
+
+    /// Has this node hand over its homes, and take no others: it is about to stop.
+    pub fn drain(&self) {
+        self.shared.step(HomeEvent::Drain);
+    }
+
+    /// Has a shard of which messages are lost go on: a person has looked.
+    pub fn accept(&self, shard: Shard) {
+        self.shared.step(HomeEvent::Accept { shard });
+    }
+
+    /// Takes a member out that does not run any more, as a person says; at the home of the common
+    /// journal.
+    pub fn remove(&self, name: Arc<str>) {
+        self.shared.step(HomeEvent::Remove { name });
     }
 
     /// Whether the node admits a request that comes now.
@@ -121,16 +200,85 @@ impl Runner {
         self.shared.admits()
     }
 
+    /// Whether the node is the home of a shard at this moment.
+    #[must_use]
+    pub fn leads(&self, shard: &Shard) -> bool {
+        self.shared.leads(shard)
+    }
+
     /// Looks at the state of the rules: homes, members, the node's slot.
     pub fn view<T>(&self, look: impl FnOnce(&Homes<ShardLine>) -> T) -> T {
         self.shared.view(look)
+    }
+
+    /// Waits until the node is over: it was stopped, or one of its tasks has ended, which the log
+    /// says. It admits nothing any more, and its process should end.
+    pub async fn ended(&self) {
+        let mut over = self.over.clone();
+        // Without a sender the tasks have ended too.
+        let _ = over.wait_for(|is_over| *is_over).await;
+    }
+
+    /// Ends the node. When this returns, nothing of it runs, and its folder is free.
+    pub async fn stop(&self) {
+        self.stop.send_replace(true);
+        self.ended().await;
+        let heads = Arc::clone(&self.heads);
+        // A write that is under way has the file.
+        let _ = tokio::task::spawn_blocking(move || heads.lock().close()).await;
     }
 }
 
 impl Drop for Runner {
     fn drop(&mut self) {
-        self.tasks.iter().for_each(JoinHandle::abort);
+        self.shared.end();
+        self.tasks.abort();
     }
+}
+
+fn check_line(line: &ShardLine) -> Result<(), LineTooLong> {
+    let bytes = line.0.len();
+    if bytes > LINE_BYTES_MAX {
+        return Err(LineTooLong(bytes));
+    }
+    Ok(())
+}
+
+fn check_topics(topics: &[TopicName]) -> Result<(), TooManyTopics> {
+    if topics.len() > TOPICS_MAX {
+        return Err(TooManyTopics(topics.len()));
+    }
+    Ok(())
+}
+
+/// The tasks of a node. Each runs until the node is over.
+fn tasks(shared: &Arc<Shared>, carrier: Carrier, incoming: Incoming<Broadcasts>) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    tasks.spawn(carrier.run());
+    tasks.spawn(tick(Arc::clone(shared)));
+    tasks.spawn(listen(Arc::clone(shared), incoming.beats, read_beats));
+    tasks.spawn(listen(Arc::clone(shared), incoming.spreads, read_spreads));
+    tasks
+}
+
+/// Ends the node when it is to stop, or when one of its tasks has ended.
+async fn supervise(
+    shared: Arc<Shared>,
+    mut tasks: JoinSet<()>,
+    mut stopped: watch::Receiver<bool>,
+    ends: watch::Sender<bool>,
+) {
+    tokio::select! {
+        _ = stopped.wait_for(|is_stopped| *is_stopped) => {}
+        ended = tasks.join_next() => {
+            let why = ended.and_then(Result::err).map(|why| why.to_string());
+            let why = why.unwrap_or_else(|| "it has nothing more to do".to_owned());
+            tracing::error!(why, "a task of the cluster's node has ended: this node is over");
+        }
+    }
+    shared.end();
+    tasks.shutdown().await;
+    ends.send_replace(true);
 }
 
 async fn tick(shared: Arc<Shared>) {
@@ -140,32 +288,4 @@ async fn tick(shared: Arc<Shared>) {
         ticks.tick().await;
         shared.step_if_free(HomeEvent::Tick);
     }
-}
-
-/// The event of a content.
-type Read = fn(&bytes::Bytes) -> Option<HomeEvent<ShardLine>>;
-
-fn beat(content: &bytes::Bytes) -> Option<HomeEvent<ShardLine>> {
-    read_beat(content).map(|beat| HomeEvent::Beat(Arc::new(beat)))
-}
-
-fn spread(content: &bytes::Bytes) -> Option<HomeEvent<ShardLine>> {
-    read_stored(content).map(HomeEvent::Spread)
-}
-
-/// Hands in what other nodes send to all. What the bus drops comes again, or is read from the log.
-async fn listen(shared: Arc<Shared>, mut messages: Broadcasts, read: Read) {
-    while let Some(message) = messages.next().await {
-        let Broadcast::From {
-            sender, content, ..
-        } = message
-        else {
-            continue;
-        };
-        match read(&content) {
-            Some(event) => shared.step_if_free(event),
-            None => tracing::warn!(%sender, "a node sends what this version cannot read"),
-        }
-    }
-    tracing::error!("the bus has ended: this node is without contact");
 }

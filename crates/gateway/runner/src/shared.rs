@@ -1,8 +1,9 @@
 //! State of a runner that its tasks have in common: the rules, and the effects that wait.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use cluster::{Admission, HomeEffect, HomeEvent, Homes, NoAdmission};
+use cluster::{Admission, HomeEffect, HomeEvent, Homes, Shard};
 use platform::Mutex;
 use tokio::sync::Notify;
 
@@ -19,13 +20,19 @@ pub(crate) struct Shared {
     steps: Mutex<Steps>,
     /// An effect waits.
     came: Notify,
-    /// The latest word about admission that was carried out.
-    admission: Mutex<Admission>,
+    /// The time until which requests are admitted: by the latest step, and by what was carried out,
+    /// so that none is admitted before what goes with that step counts. Written under the lock of
+    /// the steps.
+    admits_until_ms: AtomicU64,
 }
 
 struct Steps {
     homes: Homes<ShardLine>,
     effects: Vec<HomeEffect<ShardLine>>,
+    /// The end of the admission that was carried out last, milliseconds.
+    carried_out_ms: u64,
+    /// Whether the node is over: it takes no more steps.
+    is_over: bool,
 }
 
 impl Shared {
@@ -35,31 +42,49 @@ impl Shared {
             steps: Mutex::new(Steps {
                 homes,
                 effects: Vec::new(),
+                carried_out_ms: 0,
+                is_over: false,
             }),
             came: Notify::new(),
-            admission: Mutex::new(Admission::No(NoAdmission::NotMember)),
+            admits_until_ms: AtomicU64::new(0),
         }
     }
 
     /// Takes a step. Its effects wait behind those of the steps before.
     pub(crate) fn step(&self, event: HomeEvent<ShardLine>) {
+        self.step_below(event, usize::MAX);
+    }
+
+    /// Takes a step that may be left out, unless too many effects wait.
+    pub(crate) fn step_if_free(&self, event: HomeEvent<ShardLine>) {
+        self.step_below(event, EFFECTS_WAITING_MAX);
+    }
+
+    fn step_below(&self, event: HomeEvent<ShardLine>, waiting_max: usize) {
         let mut steps = self.steps.lock();
+        if steps.is_over || steps.effects.len() >= waiting_max {
+            return;
+        }
         // Under the lock, so that times come in the order of the steps.
         let now = self.clock.now();
         let effects = steps.homes.step(now, event);
         let is_idle = effects.is_empty();
         steps.effects.extend(effects);
+        self.note_admission(&steps);
         drop(steps);
         if !is_idle {
             self.came.notify_one();
         }
     }
 
-    /// Takes a step that may be left out, unless too many effects wait.
-    pub(crate) fn step_if_free(&self, event: HomeEvent<ShardLine>) {
-        if self.steps.lock().effects.len() < EFFECTS_WAITING_MAX {
-            self.step(event);
-        }
+    fn note_admission(&self, steps: &Steps) {
+        let stepped_ms = until_ms(steps.homes.admission());
+        let until_ms = if steps.is_over {
+            0
+        } else {
+            stepped_ms.min(steps.carried_out_ms)
+        };
+        self.admits_until_ms.store(until_ms, Ordering::Release);
     }
 
     /// All effects that wait, in order.
@@ -75,21 +100,46 @@ impl Shared {
 
     /// Notes that a word about admission is carried out.
     pub(crate) fn admit(&self, admission: Admission) {
-        *self.admission.lock() = admission;
+        let mut steps = self.steps.lock();
+        steps.carried_out_ms = until_ms(admission);
+        self.note_admission(&steps);
     }
 
-    /// Whether requests are admitted now: by the latest step, and by what was carried out, so that
-    /// none is admitted before what goes with that step counts.
+    /// Whether requests are admitted now.
     pub(crate) fn admits(&self) -> bool {
+        self.clock.steady_ms() < self.admits_until_ms.load(Ordering::Acquire)
+    }
+
+    /// The node is over: it admits nothing, and takes no more steps.
+    pub(crate) fn end(&self) {
+        let mut steps = self.steps.lock();
+        steps.is_over = true;
+        steps.effects.clear();
+        self.note_admission(&steps);
+    }
+
+    /// Whether this node is the home of a shard now.
+    pub(crate) fn leads(&self, shard: &Shard) -> bool {
         let steps = self.steps.lock();
-        let now_ms = self.clock.now().steady_ms;
-        let carried_out = *self.admission.lock();
-        steps.homes.admission().admits(now_ms) && carried_out.admits(now_ms)
+        steps.homes.leads(shard, self.clock.now().steady_ms)
     }
 
     /// Looks at the rules' state.
     pub(crate) fn view<T>(&self, look: impl FnOnce(&Homes<ShardLine>) -> T) -> T {
         look(&self.steps.lock().homes)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.steps.lock().effects.len()
+    }
+}
+
+/// The end of an admission, milliseconds.
+fn until_ms(admission: Admission) -> u64 {
+    match admission {
+        Admission::Until(until_ms) => until_ms,
+        Admission::No(_) => 0,
     }
 }
 

@@ -6,7 +6,9 @@
 )] // all of it is a test
 
 mod admitting;
+mod ending;
 mod heads;
+mod journals;
 mod servers;
 mod simulated;
 
@@ -14,14 +16,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{HomeEffect, HomeEvent, HomesConfig, JournalHead, NodeId, NodeLife, NodeTime, Shard};
+use cluster::{HomesConfig, JournalHead, NodeId, NodeLife, NodeTime, Shard};
 use fabric::{Bus, ClusterKeys, Incarnation, Log, Mesh, SubjectName};
 use model::TopicName;
 use platform::Mutex;
 use tempfile::TempDir;
 use tokio::time::Instant;
 
-use crate::{HeadsFile, HomeUser, NodeClock, Runner, RunnerParts, ShardLine};
+use crate::heads::places;
+use crate::{HeadsFile, HomeUser, NodeClock, Runner, RunnerParts, ShardLine, UserEffect};
 
 const KEY: [u8; 32] = [9; 32];
 
@@ -46,13 +49,13 @@ async fn eventually(within: Duration, what: &str, is_so: impl Fn() -> bool) {
 #[derive(Debug)]
 struct Seen {
     folder: TempDir,
-    effects: Mutex<Vec<HomeEffect<ShardLine>>>,
+    effects: Mutex<Vec<UserEffect>>,
     kept: Mutex<Vec<(JournalHead, JournalHead)>>,
 }
 
 impl HomeUser for Seen {
-    fn carry_out(&self, effect: HomeEffect<ShardLine>) {
-        if let HomeEffect::Stored {
+    fn carry_out(&self, effect: UserEffect) {
+        if let UserEffect::Stored {
             shard: Shard::Common,
             ..
         } = &effect
@@ -74,42 +77,42 @@ impl Seen {
         }
     }
 
-    fn count(&self, is_so: impl Fn(&HomeEffect<ShardLine>) -> bool) -> usize {
+    fn count(&self, is_so: impl Fn(&UserEffect) -> bool) -> usize {
         self.effects.lock().iter().filter(|one| is_so(one)).count()
     }
 
     /// Times that this node became the home of a shard.
     fn homes(&self, of: &Shard) -> usize {
-        self.count(|one| matches!(one, HomeEffect::BecomeHome { shard, .. } if shard == of))
+        self.count(|one| matches!(one, UserEffect::BecomeHome { shard, .. } if shard == of))
     }
 
     fn has_applied(&self, text: &str) -> bool {
         let line = line(text);
-        self.count(|one| matches!(one, HomeEffect::Apply { lines, .. } if lines.contains(&line)))
+        self.count(|one| matches!(one, UserEffect::Apply { lines, .. } if lines.contains(&line)))
             == 1
     }
 
     fn has_stored(&self, number: u64) -> bool {
-        self.count(|one| matches!(one, HomeEffect::Stored { ticket, .. } if *ticket == number)) == 1
+        self.count(|one| matches!(one, UserEffect::Stored { ticket, .. } if *ticket == number)) == 1
     }
 
     fn has_confirmed(&self, number: u64) -> bool {
-        self.count(|one| matches!(one, HomeEffect::Confirmed { ticket } if *ticket == number)) == 1
+        self.count(|one| matches!(one, UserEffect::Confirmed { ticket } if *ticket == number)) == 1
     }
 
     fn last_applied(&self) -> Option<JournalHead> {
         let effects = self.effects.lock();
         let mut latest = effects.iter().rev();
         latest.find_map(|one| match one {
-            HomeEffect::Apply { revision, .. } => Some(*revision),
+            UserEffect::Apply { revision, .. } => Some(*revision),
             _ => None,
         })
     }
 
     fn on_disk(&self, of: &Shard) -> Option<JournalHead> {
-        let all = HeadsFile::open(self.folder.path()).unwrap().all();
-        let of_shard = all.into_iter().filter(|(shard, _)| shard == of);
-        of_shard.map(|(_, head)| head).max()
+        let all = places(self.folder.path()).unwrap();
+        let of_shard = all.all().filter(|(shard, _)| *shard == of);
+        of_shard.map(|(_, head)| *head).max()
     }
 }
 
@@ -189,12 +192,5 @@ fn heads(folder: &Path) -> HeadsFile {
 }
 
 fn store(runner: &Runner, shard: Shard, ticket: u64, text: &str) {
-    let line = line(text);
-    runner
-        .hand_in(HomeEvent::Store {
-            shard,
-            ticket,
-            line,
-        })
-        .unwrap();
+    runner.store(shard, ticket, line(text)).unwrap();
 }

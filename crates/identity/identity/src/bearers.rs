@@ -443,9 +443,14 @@ fn page_of(config: &IssuerConfig, before: &Known) -> Option<Arc<PageIssuer>> {
     if let Some(same) = pages.find(|page| page.spec == spec) {
         return Some(Arc::clone(same));
     }
-    // The configuration was checked.
-    let page = PageIssuer::new(spec, Dialer::new(ClientTls::of_machine()));
-    page.ok().map(Arc::new)
+    let issuer = spec.issuer.clone();
+    match PageIssuer::new(spec, Dialer::new(ClientTls::of_machine())) {
+        Ok(page) => Some(Arc::new(page)),
+        Err(error) => {
+            tracing::warn!(target: "portmoot::issuers", %issuer, %error, "no person can sign in at the issuer");
+            None
+        }
+    }
 }
 
 /// A JWT of a known issuer. Nothing that it says is known to be true yet.

@@ -36,6 +36,8 @@ pub use authority::{
 };
 pub use guests::{Guests, TOPIC_GUESTS_MAX, is_gateways_name};
 pub use journal::{AccessJournal, Standing};
-pub use record::{AccessRecord, Consent, Family, GrantChange, IssuedToken, RenewedFamily};
+pub use record::{
+    AccessRecord, Consent, Family, GrantChange, IssuedToken, RenewedFamily, client_digest,
+};
 pub use sealing::{SealingKeys, SealingRecord, sealer};
 pub use state::{AccessState, Grant, PARTICIPANT_CONSENTS_MAX, PARTICIPANT_FAMILIES_MAX};

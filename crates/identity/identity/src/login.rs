@@ -5,6 +5,17 @@ use std::time::Duration;
 /// The id of the gateway's own console as a client, which no other client may have.
 pub const CONSOLE_CLIENT: &str = "portmoot-console";
 
+/// Time after which a person signs in to the console again, in milliseconds.
+pub const CONSOLE_SESSION_MS: u64 = 12 * 3_600_000;
+/// The name of the gateway itself among the places at which people sign in to its console. No issuer has it.
+pub const OWN_PLACE: &str = "portmoot";
+
+/// The path to which a place of this name leads people back.
+#[must_use]
+pub fn console_callback(place: &str) -> String {
+    format!("/console/signed-in/{place}")
+}
+
 /// `[login]`, while it is enabled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoginConfig {

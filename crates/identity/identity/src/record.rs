@@ -5,7 +5,7 @@ mod login;
 use serde::{Deserialize, Serialize};
 use store::SealingKey;
 
-pub use login::{Consent, Family, RenewedFamily};
+pub use login::{Consent, Family, RenewedFamily, client_digest};
 
 /// A fact about tokens, grants or sign-ins that the gateway needs after a restart. Times are Unix
 /// milliseconds.

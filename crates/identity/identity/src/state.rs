@@ -119,6 +119,7 @@ impl AccessState {
 
 impl Fold for AccessState {
     const OWNER: &'static str = "access";
+    const IS_FOR_ALL: bool = true;
     type Record = AccessRecord;
 
     fn apply(&mut self, record: &AccessRecord) {

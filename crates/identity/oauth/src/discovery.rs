@@ -102,35 +102,40 @@ fn no_server(named: Option<&String>, has_metadata: bool) -> Trouble {
 
 /// Refuses a server with which no safe sign-in is possible.
 fn check(server: &AuthorizationServer, config: &AuthConfig) -> Result<(), Trouble> {
-    let lack = match config.kind {
-        _ if server.token_endpoint.is_none() => Some("has no token endpoint"),
-        AuthorizationKind::OAuth => lack_for_people(server),
+    match config.kind {
+        AuthorizationKind::OAuth => check_for_people(server),
         AuthorizationKind::Key
         | AuthorizationKind::ClientCredentials
         | AuthorizationKind::Exchange
         | AuthorizationKind::Headers
-        | AuthorizationKind::None => None,
-    };
-    match lack {
-        None => Ok(()),
-        Some(lack) => Err(Trouble::Metadata(format!(
-            "the authorization server {} {lack}",
-            server.host()
-        ))),
+        | AuthorizationKind::None => check_for_tokens(server),
     }
 }
 
-/// What a server lacks for people to sign in.
-fn lack_for_people(server: &AuthorizationServer) -> Option<&'static str> {
+fn lacking(server: &AuthorizationServer, lack: &str) -> Trouble {
+    Trouble::Metadata(format!("the authorization server {} {lack}", server.host()))
+}
+
+fn check_for_tokens(server: &AuthorizationServer) -> Result<(), Trouble> {
+    match server.token_endpoint {
+        Some(_) => Ok(()),
+        None => Err(lacking(server, "has no token endpoint")),
+    }
+}
+
+/// Refuses a server with which no safe sign-in of a person is possible.
+pub(crate) fn check_for_people(server: &AuthorizationServer) -> Result<(), Trouble> {
+    check_for_tokens(server)?;
+    // A server that knows no PKCE ignores the challenge, and no code is bound to its sign-in then.
     let mut methods = server.code_challenge_methods_supported.iter();
     if !methods.any(|method| method == "S256") {
-        return Some("does not support PKCE with S256");
+        return Err(lacking(server, "does not support PKCE with S256"));
     }
     let has_page = server.authorization_endpoint.is_some();
     if !has_page && server.device_authorization_endpoint.is_none() {
-        return Some("has no authorization endpoint");
+        return Err(lacking(server, "has no authorization endpoint"));
     }
-    None
+    Ok(())
 }
 
 /// The authorization server that a server of 2025-03-26 without metadata is itself.

@@ -26,6 +26,7 @@ use tokio::time::{Instant, timeout};
 use url::Url;
 
 use crate::dialer::{AllowedAddresses, DialError, Dialer, FETCH_LIMIT, Subnet};
+use crate::retries::{RETRY, RETRY_FIRST, Retries};
 use fetched::{Freshness, fetch_keys};
 use metadata::Metadata;
 
@@ -35,9 +36,9 @@ pub const KEYS_KEPT: Duration = Duration::from_secs(24 * 3600);
 pub const KEYS_LIMIT: Duration = FETCH_LIMIT;
 /// Time until the fetch after one that failed. It doubles with each that fails, up to
 /// [`KEYS_RETRY`].
-pub const KEYS_RETRY_FIRST: Duration = Duration::from_secs(1);
+pub const KEYS_RETRY_FIRST: Duration = RETRY_FIRST;
 /// Longest time between two fetches while the issuer cannot be reached.
-pub const KEYS_RETRY: Duration = Duration::from_secs(15);
+pub const KEYS_RETRY: Duration = RETRY;
 /// Shortest time between two fetches because of tokens with an unknown key.
 pub const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(30);
 /// Time that the issuer may take to answer about an opaque token.
@@ -117,10 +118,8 @@ struct State {
     /// Counts fetches, so that one that waited knows whether another has fetched meanwhile.
     fetches: u64,
     looked_for_key: Option<Instant>,
-    attempted: Option<Instant>,
+    retries: Retries,
     failure: Option<String>,
-    /// Fetches that failed since the last one that did not.
-    failures: u32,
     asked: IssuerQuestions,
 }
 
@@ -150,14 +149,13 @@ impl Count {
 }
 
 impl State {
-    /// Time between the last fetch and the next one after failures.
-    fn retry(&self) -> Duration {
-        let doubled = 1_u32
-            .checked_shl(self.failures.saturating_sub(1))
-            .filter(|factor| *factor > 0);
-        doubled.map_or(KEYS_RETRY, |factor| {
-            KEYS_RETRY_FIRST.saturating_mul(factor).min(KEYS_RETRY)
-        })
+    /// Whether the keys may be fetched now because of a token.
+    fn may_look(&self) -> bool {
+        if self.keys.is_none() {
+            return self.retries.left().is_zero();
+        }
+        self.looked_for_key
+            .is_none_or(|last| last.elapsed() >= UNKNOWN_KEY_PAUSE)
     }
 }
 
@@ -227,17 +225,7 @@ impl Issuer {
         let _flight = self.flight.lock().await;
         let may = {
             let mut state = self.state.lock();
-            let pause = if state.keys.is_some() {
-                UNKNOWN_KEY_PAUSE
-            } else {
-                state.retry()
-            };
-            let last = if state.keys.is_some() {
-                state.looked_for_key
-            } else {
-                state.attempted
-            };
-            let may = state.fetches == fetches && last.is_none_or(|last| last.elapsed() >= pause);
+            let may = state.fetches == fetches && state.may_look();
             if may && state.keys.is_some() {
                 state.looked_for_key = Some(Instant::now());
             }
@@ -260,13 +248,8 @@ impl Issuer {
         let fetched = fetched.unwrap_or_else(|_| Err(DialError::TimedOut(self.host()).into()));
         let mut state = self.state.lock();
         state.fetches += 1;
-        state.failures = if fetched.is_ok() {
-            0
-        } else {
-            state.failures.saturating_add(1)
-        };
+        state.retries.note(fetched.is_ok());
         state.asked.keys.count(fetched.is_ok());
-        state.attempted = Some(Instant::now());
         match fetched {
             Ok(held) => {
                 if state.failure.take().is_some() {
@@ -392,10 +375,7 @@ impl Issuer {
         let state = self.state.lock();
         match (&state.failure, &state.keys) {
             (None, Some(held)) => held.freshness.fresh.saturating_sub(held.since.elapsed()),
-            (Some(_), _) | (None, None) => {
-                let since = state.attempted.map(|at| at.elapsed());
-                since.map_or(Duration::ZERO, |since| state.retry().saturating_sub(since))
-            }
+            (Some(_), _) | (None, None) => state.retries.left(),
         }
     }
 }

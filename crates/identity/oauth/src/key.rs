@@ -25,7 +25,7 @@ pub enum KeySource {
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The text cannot be had.
-    #[error("the key that seals sign-ins: {0}")]
+    #[error("the key cannot be read: {0}")]
     Outside(#[from] OutsideError),
     /// The text is no key.
     #[error(

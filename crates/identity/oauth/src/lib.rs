@@ -9,11 +9,13 @@
 //!   for ([`client::Authorize`]).
 //! - [`ServerAccounts`]: those of all servers; [`logins::Logins`]: sign-ins under way;
 //!   [`connect::Connects`]: callers that are to begin one.
+//! - [`token_uses`]: uses of refresh tokens among processes that have the same ones.
 //! - [`person`]: people who sign in for the gateway's own pages.
 //! - [`vault::Vault`]: what is kept, sealed; [`outside`]: texts of the operator's that no
 //!   configuration has, such as its key.
 
 pub mod account;
+mod authorize;
 pub mod challenge;
 pub mod config;
 pub mod connect;
@@ -29,12 +31,14 @@ pub mod outside;
 pub mod person;
 mod pkce;
 pub mod registration;
+mod retries;
 mod secret;
 mod server;
 pub mod site;
 #[cfg(test)]
 mod tests;
 pub mod token;
+pub mod token_uses;
 mod trouble;
 pub mod vault;
 

@@ -14,11 +14,12 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use crate::account::{Account, saved};
+use crate::authorize::CodeRequest;
 use crate::config::AuthorizationKind;
 use crate::dialer::parse_url;
 use crate::discovery::Discovery;
 use crate::metadata::{AuthorizationServer, read_json, shown};
-use crate::pkce::{challenge, unguessable};
+use crate::pkce::unguessable;
 use crate::registration::{CALLBACK_PATH, Use};
 use crate::secret::Secret;
 use crate::site::Site;
@@ -51,7 +52,8 @@ pub enum LoginError {
     TooMany,
     /// No sign-in with this state is under way: it is unknown, used, or too old.
     #[error(
-        "no sign-in is under way for this answer: it was used already, or has taken longer than 10 minutes"
+        "no sign-in is under way for this answer: it was used already, or has taken longer than {} minutes",
+        LOGIN_MS_MAX / 60_000
     )]
     Unknown,
     /// The answer has no `state`, or cannot be read.
@@ -224,26 +226,15 @@ impl DeviceAnswer {
 impl Pending {
     /// The address at which the person signs in.
     fn address(&self, endpoint: &str, state: &Secret) -> Result<Url, Trouble> {
-        let mut url = parse_url(endpoint)?;
-        let mut query = url.query_pairs_mut();
-        for (name, value) in &self.account.site.config.authorize_params {
-            query.append_pair(name, value);
-        }
-        query
-            .append_pair("response_type", "code")
-            .append_pair("client_id", &self.client.id)
-            .append_pair("redirect_uri", &self.redirect_uri)
-            .append_pair("state", state.expose())
-            .append_pair("code_challenge", &challenge(&self.verifier))
-            .append_pair("code_challenge_method", "S256");
-        if !self.scopes.is_empty() {
-            query.append_pair("scope", &self.scopes.join(" "));
-        }
-        if let Some(resource) = &self.resource {
-            query.append_pair("resource", resource);
-        }
-        drop(query);
-        Ok(url)
+        let request = CodeRequest {
+            client: &self.client.id,
+            redirect_uri: &self.redirect_uri,
+            state: state.expose(),
+            verifier: &self.verifier,
+            scopes: &self.scopes,
+            resource: self.resource.as_deref(),
+        };
+        request.address(endpoint, &self.account.site.config.authorize_params)
     }
 }
 

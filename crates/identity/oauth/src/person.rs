@@ -4,7 +4,7 @@ mod id_token;
 mod issuer;
 mod place;
 
-pub use issuer::{PageClient, PageIssuer, PageSpec};
+pub use issuer::{METADATA_MS, PageClient, PageIssuer, PageSpec};
 pub use place::{
     Asked, AskingClient, Awaited, BegunPerson, PersonError, PersonSignIn, PersonTokens, PersonWish,
     SignInPlace,

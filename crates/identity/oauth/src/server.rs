@@ -319,6 +319,7 @@ impl ServerAccounts {
                 base_url: RwLock::new(base_url),
                 connects: Connects::default(),
                 on_change: OnceLock::new(),
+                token_uses: OnceLock::new(),
                 discoveries: Semaphore::new(DISCOVERIES_MAX),
             }),
             servers: RwLock::default(),

@@ -24,6 +24,7 @@ use crate::registration::{
     loopback_port, redirect_uris, register,
 };
 use crate::token::OAuthClient;
+use crate::token_uses::TokenUses;
 use crate::trouble::Trouble;
 use crate::vault::{AccountPlace, Saved, Vault};
 
@@ -49,6 +50,8 @@ pub struct Services {
     pub connects: Connects,
     /// Receiver of changes of accounts, if there is one.
     pub on_change: OnceLock<OnChange>,
+    /// Uses of refresh tokens, where other processes have the same ones.
+    pub token_uses: OnceLock<Arc<dyn TokenUses>>,
     /// Places for discoveries.
     pub discoveries: Semaphore,
 }
@@ -404,6 +407,7 @@ pub fn fault_of(trouble: &Trouble, retry_after_ms: u64) -> AccountFault {
                 | Trouble::Dial(_)
                 | Trouble::Metadata(_)
                 | Trouble::NoRegistration(_)
+                | Trouble::Elsewhere
                 | Trouble::Refused { .. } => 0,
             };
             AccountFault::Waiting {
@@ -412,7 +416,7 @@ pub fn fault_of(trouble: &Trouble, retry_after_ms: u64) -> AccountFault {
             }
         }
         Trouble::Refused { .. } => AccountFault::Refused(trouble.to_string()),
-        Trouble::Dial(_) | Trouble::Metadata(_) | Trouble::Busy { .. } => {
+        Trouble::Dial(_) | Trouble::Metadata(_) | Trouble::Busy { .. } | Trouble::Elsewhere => {
             AccountFault::MetadataRefused(trouble.to_string())
         }
     }

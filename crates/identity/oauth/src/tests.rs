@@ -50,6 +50,8 @@ struct Script {
     tokens: Mutex<Vec<(u16, String)>>,
     /// The bodies of token requests.
     asked: Mutex<Vec<String>>,
+    /// Looks at the metadata of the authorization server.
+    looks: AtomicUsize,
     registered: AtomicUsize,
     issued: AtomicUsize,
     /// Token requests that have arrived. They are answered while `gate` is open.
@@ -70,6 +72,7 @@ impl Script {
             metadata: Mutex::default(),
             tokens: Mutex::default(),
             asked: Mutex::default(),
+            looks: AtomicUsize::new(0),
             registered: AtomicUsize::new(0),
             issued: AtomicUsize::new(0),
             arrived: AtomicUsize::new(0),
@@ -130,6 +133,7 @@ impl Script {
                 (200, document.to_string())
             }
             "/.well-known/oauth-authorization-server" => {
+                self.looks.fetch_add(1, Ordering::SeqCst);
                 let mut document = serde_json::json!({
                     "issuer": origin,
                     "authorization_endpoint": format!("{origin}/authorize"),

@@ -26,6 +26,9 @@ pub enum Trouble {
     /// The authorization server registers no clients by itself.
     #[error("{0} registers no clients by itself")]
     NoRegistration(String),
+    /// Another node of the cluster is to renew the tokens, or the time for it is over here.
+    #[error("another node of the cluster is to renew the tokens")]
+    Elsewhere,
     /// The authorization server refused (RFC 6749 section 5.2).
     #[error("{host} refused: {error}{}", .description.as_ref().map(|text| format!(" ({text})")).unwrap_or_default())]
     Refused {
@@ -44,7 +47,7 @@ impl Trouble {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Dial(error) => error.is_transient(),
-            Self::Busy { .. } => true,
+            Self::Busy { .. } | Self::Elsewhere => true,
             Self::Refused { error, .. } => {
                 matches!(
                     error.as_str(),

@@ -8,6 +8,7 @@
 use auth::Sealer;
 use platform::{random, unix_ms};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use store::Ledger;
 use tokio::sync::oneshot;
 use zeroize::Zeroizing;
@@ -44,6 +45,17 @@ pub struct AccountPlace {
     pub url: String,
     /// The participant; `None` is the account that all share.
     pub participant: Option<String>,
+}
+
+impl AccountPlace {
+    /// A name of the account that says nothing of it: 64 hexadecimal digits.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let participant = self.participant.as_deref();
+        let whose = participant.map_or_else(|| "all".to_owned(), |name| format!("one {name}"));
+        let text = [&*self.server, &self.url, &whose].join("\n");
+        model::Digest(Sha256::digest(text).into()).to_string()
+    }
 }
 
 /// An account as it is kept.

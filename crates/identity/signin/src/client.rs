@@ -4,10 +4,8 @@
 use auth::{SealKey, Sealer};
 use identity::login::{Clients, ConfiguredClient, LoginConfig};
 use json::visible;
-use model::Digest;
 use oauth::dialer::DialError;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use url::Url;
 
 use crate::redirect;
@@ -199,12 +197,6 @@ pub fn document_url(id: &str) -> Option<Url> {
     let url = oauth::dialer::parse_url(id).ok()?;
     let plain = url.scheme() == "https" && url.query().is_none() && url.path().len() > 1;
     (plain && url.as_str() == id).then_some(url)
-}
-
-/// SHA-256 of a client's id, as records have it: 64 hexadecimal digits.
-#[must_use]
-pub fn digest(id: &str) -> String {
-    Digest(Sha256::digest(id.as_bytes()).into()).to_string()
 }
 
 /// A name for people: without hidden characters, on one line, cut.

@@ -36,7 +36,6 @@ use store::recorder::{UNKNOWN_PARTICIPANT, entry};
 use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
-use crate::client;
 use crate::cookies::CONNECT_SESSION;
 use crate::interactive::redirect;
 use crate::params::FormParams;
@@ -569,7 +568,7 @@ impl Connect {
         for name in clients {
             records.push(AccessRecord::ConsentGiven(Consent {
                 participant: participant.clone(),
-                client: client::digest(&format!("{server} {name}")),
+                client: identity::client_digest(&format!("{server} {name}")),
                 client_name: name.clone(),
                 redirect_uri: redirect_uri.to_owned(),
                 resource: server.clone(),

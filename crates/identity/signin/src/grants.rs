@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use auth::{ACCESS_TOKEN_PREFIX, AccessToken, FamilyId};
-use identity::login::CONSOLE_CLIENT;
-use identity::{AccessRecord, AccessState, Family, PARTICIPANT_FAMILIES_MAX, RenewedFamily};
+use identity::login::{CONSOLE_CLIENT, CONSOLE_SESSION_MS};
+use identity::{AccessRecord, AccessState, Family, RenewedFamily};
 use model::{ParticipantId, Refusal, RefusalCode};
 use oauth::Secret;
 use oauth::person::{Asked, PersonTokens};
@@ -14,9 +14,8 @@ use platform::{millis, random, unix_ms};
 use serde_json::{Value, json};
 use store::audit::RecordedVerdict;
 
-use crate::client::{self, ClientTrust};
+use crate::client::ClientTrust;
 use crate::codes::{CodeConsent, Redeemed, is_verifier};
-use crate::console::CONSOLE_SIGN_IN_MS;
 use crate::params::FormParams;
 use crate::refresh::{PresentedToken, RefreshToken, hash, judge};
 use crate::request::{granted, resource};
@@ -88,6 +87,14 @@ fn steps_up(new: &Family, state: &AccessState) -> bool {
         was_here = true;
     }
     was_here
+}
+
+/// The sign-ins of a participant with which its clients open something.
+fn open_families(state: &AccessState, participant: &str) -> usize {
+    let own = state
+        .families()
+        .filter(|family| family.participant == participant);
+    own.filter(|family| family.opens()).count()
 }
 
 fn invalid_grant(description: &str) -> TokenError {
@@ -323,13 +330,13 @@ impl SignIn {
         let first = self.refresh.text(&self.refresh.first(family, random()));
         let mut longest_ms = millis(now.login.longest);
         if request.client_id == CONSOLE_CLIENT {
-            longest_ms = longest_ms.min(CONSOLE_SIGN_IN_MS);
+            longest_ms = longest_ms.min(CONSOLE_SESSION_MS);
         }
         let ends_ms = now.ms.saturating_add(longest_ms);
         let record = Family {
             id: family.to_string(),
             participant: participant.clone(),
-            client: client::digest(&request.client_id),
+            client: identity::client_digest(&request.client_id),
             client_name: request.client_name.clone(),
             client_uri: match request.standing {
                 ClientTrust::Registered => None,
@@ -354,17 +361,15 @@ impl SignIn {
             if journal.state(|state| steps_up(&record, state)) {
                 why = format!("stepped up: {family}: {}", record.scopes.join(" "));
             }
-            let families = journal.state(|state| {
-                let all = state.families();
-                all.filter(|one| one.participant == *participant).count()
-            });
-            // Another one of the participant's ends for it.
-            let makes_way = families >= PARTICIPANT_FAMILIES_MAX;
+            let before = journal.state(|state| open_families(state, participant));
+            let open = before + usize::from(record.opens());
             let records = [AccessRecord::FamilyBegun(record)];
             journal
                 .append(&records)
                 .map_err(|error| store::not_written(&error))?;
-            self.home.sign_ins_changed(participant, makes_way);
+            // Another one of the participant's may have made way for it.
+            let after = journal.state(|state| open_families(state, participant));
+            self.home.sign_ins_changed(participant, after < open);
             Ok(())
         });
         written.map_err(|refusal| TokenError::unavailable(&refusal))?;
@@ -473,7 +478,7 @@ impl SignIn {
                 "the refresh token was used before: sign in again",
             ));
         }
-        if client::digest(presented.client_id) != family.client {
+        if identity::client_digest(presented.client_id) != family.client {
             let error = invalid_grant("the refresh token was given to another client");
             return Err(self.refused(family, error));
         }
@@ -535,7 +540,8 @@ impl SignIn {
             id: family.id.clone(),
             at_ms: now.ms,
         })?;
-        self.home.sign_ins_changed(&family.participant, true);
+        self.home
+            .sign_ins_changed(&family.participant, family.opens());
         let permit = self.home.audit().reserve_or_count();
         Self::record(
             permit,
@@ -595,7 +601,8 @@ impl SignIn {
             journal
                 .append(&records)
                 .map_err(|error| store::not_written(&error))?;
-            self.home.sign_ins_changed(&family.participant, true);
+            self.home
+                .sign_ins_changed(&family.participant, family.opens());
             Ok(Some(family))
         });
         if let Ok(Some(family)) = ended {
@@ -627,7 +634,7 @@ impl SignIn {
             self.refresh.open(token).map(|token| token.family)
         };
         let Some(family) = family else { return Ok(()) };
-        let client = params.get("client_id").map(client::digest);
+        let client = params.get("client_id").map(identity::client_digest);
         let revoked = self
             .blocking(move |me| me.revoke_family(family, client.as_deref(), now.ms))
             .await;
@@ -667,9 +674,8 @@ impl SignIn {
             journal
                 .append(&records)
                 .map_err(|error| store::not_written(&error))?;
-            // Nothing is opened with the console's tokens: other clients of its person go on.
-            let has_opened = known.client != client::digest(CONSOLE_CLIENT);
-            self.home.sign_ins_changed(&known.participant, has_opened);
+            self.home
+                .sign_ins_changed(&known.participant, known.opens());
             let why = format!("revoked by the client: {id}");
             Self::record(
                 permit,

@@ -14,7 +14,6 @@ use model::ParticipantId;
 use platform::random;
 use store::audit::RecordedVerdict;
 
-use crate::client;
 use crate::codes::CodeConsent;
 use crate::cookies::{SIGN_IN_SESSION, mark, remember, remembers};
 use crate::pages::{self, AskedPerson, PageForm};
@@ -45,7 +44,7 @@ fn asks_anew(params: &FormParams) -> bool {
 
 /// Purpose for which the answer to a form is sealed: the browser, and this very form.
 fn of_form(session: &BrowserSession, sealed: &str) -> String {
-    format!("{} {}", session.browser, client::digest(sealed))
+    format!("{} {}", session.browser, identity::client_digest(sealed))
 }
 
 /// A consent that a person has just given.
@@ -174,7 +173,7 @@ impl SignIn {
         if !remembers(self.cookies(now), &browser.cookies(), &mark, now.ms) {
             return false;
         }
-        let digest = client::digest(&request.client_id);
+        let digest = identity::client_digest(&request.client_id);
         self.access.read(|state| {
             state.consents().any(|known| {
                 known.remembered
@@ -447,7 +446,7 @@ impl SignIn {
         if is_new {
             let consent = Consent {
                 participant: participant.clone(),
-                client: client::digest(&request.client_id),
+                client: identity::client_digest(&request.client_id),
                 client_name: request.client_name.clone(),
                 redirect_uri: request.redirect_uri.clone(),
                 resource: request.resource.clone(),

@@ -40,9 +40,9 @@ pub use connect::{
     CONNECT_CODE_DIGITS, CONNECT_CODE_MS, CONNECT_CODES_MAX, CONNECT_TRIES_MAX, Connect,
     ConnectCode, connect_router,
 };
-pub use console::{CONSOLE_SIGN_IN_MS, OWN_PLACE};
 pub use cookies::{REMEMBERED_MAX, REMEMBERED_MS};
 pub use document::{DOCUMENT_BYTES_MAX, DOCUMENTS_MAX, FETCHES_MAX};
+pub use identity::login::OWN_PLACE;
 pub use manage::{Asker, EndedSignIns, GivenConsent, OneTimeCode, SignedInClient};
 pub use one_time::{CODE_DIGITS, ONE_TIME_CODES_MAX, ONE_TIME_MS, WRONG_TRIES_MAX};
 pub use own_place::OwnPlace;

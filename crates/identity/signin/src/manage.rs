@@ -340,7 +340,8 @@ impl SignIn {
             .append(&records)
             .map_err(|error| store::not_written(&error))?;
         for family in families {
-            self.home.sign_ins_changed(&family.participant, true);
+            self.home
+                .sign_ins_changed(&family.participant, family.opens());
             let permit = self.home.audit().reserve_or_count();
             let why = format!("revoked: {}", family.id);
             Self::record(

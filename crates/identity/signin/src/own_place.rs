@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use identity::login::CONSOLE_CLIENT;
+use identity::login::{CONSOLE_CLIENT, OWN_PLACE};
 use oauth::Secret;
 use oauth::metadata::AuthorizationServer;
 use oauth::person::{
@@ -13,7 +13,6 @@ use oauth::{LoginError, Trouble};
 use platform::unix_ms;
 use url::form_urlencoded::Serializer;
 
-use crate::client;
 use crate::grants::TokenError;
 use crate::params::FormParams;
 use crate::service::{Now, SignIn};
@@ -75,9 +74,7 @@ impl OwnPlace {
             params: &[],
             has_resource: true,
         };
-        let sign_in = PersonSignIn::new(&client, wish);
-        let address = sign_in.address(&server(&now), &client)?;
-        Ok(BegunPerson { address, sign_in })
+        Ok(BegunPerson::new(&server(&now), &client, wish)?)
     }
 
     async fn ended(
@@ -128,13 +125,17 @@ impl OwnPlace {
         let (Some(token), Ok(now)) = (token, self.now()) else {
             return;
         };
-        let own = client::digest(CONSOLE_CLIENT);
+        let own = identity::client_digest(CONSOLE_CLIENT);
         let revoke = move |me: &SignIn| me.revoke_family(token.family, Some(&own), now.ms);
         let _ = self.0.blocking(revoke).await;
     }
 }
 
 impl SignInPlace for OwnPlace {
+    fn issuer(&self) -> &str {
+        OWN_PLACE
+    }
+
     fn begin<'a>(&'a self, wish: PersonWish<'a>) -> Awaited<'a, Result<BegunPerson, PersonError>> {
         Box::pin(async move { self.begun(&wish) })
     }

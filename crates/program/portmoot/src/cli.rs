@@ -1,5 +1,6 @@
 //! Command-line grammar and help texts.
 
+mod cluster;
 mod options;
 mod proposals;
 mod rules;
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+pub(crate) use cluster::ClusterCommand;
 pub(crate) use options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs, TokensArgs, WatchArgs};
 pub(crate) use proposals::{ProposalsArgs, ProposalsCommand};
 pub(crate) use rules::RulesCommand;
@@ -59,7 +61,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Run",
         &[
-            "serve", "start", "stop", "stdio", "status", "doctor", "config",
+            "serve", "start", "stop", "stdio", "status", "cluster", "doctor", "config",
         ],
     ),
     (
@@ -217,6 +219,12 @@ pub(crate) enum Command {
         #[command(flatten)]
         gateway: RunningArgs,
     },
+    /// Look at the nodes of a cluster; go on after a loss; take a node out
+    ///
+    /// Reads [cluster] of the configuration, and speaks with the nodes over NATS. No gateway needs to
+    /// run here.
+    #[command(subcommand)]
+    Cluster(ClusterCommand),
     /// Show the MCP servers behind the gateway
     #[command(subcommand)]
     Servers(ServersCommand),

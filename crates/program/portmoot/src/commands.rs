@@ -6,6 +6,7 @@ mod auth;
 mod background;
 mod browser;
 mod chat;
+mod cluster;
 mod config;
 mod console;
 mod doctor;
@@ -64,6 +65,7 @@ async fn once(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Stop(args) => background::stop(&args, output).await,
         Command::Stdio(args) => serve::stdio(args, output).await,
         Command::Status { gateway, .. } => status::run(&gateway, output).await,
+        Command::Cluster(command) => cluster::run(command, output).await,
         Command::Servers(command) => servers::run(command, output).await,
         Command::Pins(command) => pins::run(command, output).await,
         Command::Logs {

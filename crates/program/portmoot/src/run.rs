@@ -2,27 +2,32 @@
 
 mod banner;
 mod changes;
+mod clustered;
 mod console;
 mod descriptors;
+mod program_file;
 mod reload;
 mod running;
+mod served;
 mod sign_in;
 mod watch;
 
 use std::fs::File;
 use std::future::Future;
-use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use api::{ConfigFile, Reload};
+pub(crate) use clustered::{cluster_key, nats_config};
 use config::Config;
 use model::{Refusal, RefusalCode};
 use platform::UnusedMemory;
+use program_file::this_program;
 use reload::{ConfigReader, ReloadedConfig};
 use running::Gateway;
+use served::Served;
 use tokio::io::DuplexStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -61,7 +66,12 @@ pub(crate) async fn serve(
     let watched = loaded.watched();
     let mut files = watch::WatchedFiles::new(watched.clone());
     let (file, mut reloads) = config_file(&loaded, &sources);
-    let gateway = Gateway::start(loaded.config.clone(), this_program(), file)?;
+    let joined = Served::start(loaded.config.clone(), file, output);
+    let mut gateway = tokio::select! {
+        joined = joined => joined?,
+        _ = terminate.recv() => return Ok(Exit::Ok),
+        _ = interrupt.recv() => return Ok(Exit::Ok),
+    };
     gateway.reads(&watched, None)?;
     greet(&gateway, &loaded, output).await?;
     let reader = Arc::new(ConfigReader {
@@ -80,6 +90,7 @@ pub(crate) async fn serve(
                 break;
             },
             Some(reload) = reloads.recv() => asked = Some(reload),
+            failed = gateway.failed() => return Err(failed),
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
         }
@@ -130,13 +141,14 @@ pub(crate) async fn serve(
 }
 
 /// Listens, and prints where, and what comes next.
-async fn greet(gateway: &Gateway, loaded: &Loaded, output: Output) -> Result<(), Failure> {
+async fn greet(gateway: &Served, loaded: &Loaded, output: Output) -> Result<(), Failure> {
     let address = gateway.listen().await?;
     consent::show_commands(&loaded.config, output);
     let url = url_of(&address.to_string(), loaded.config.doors.tls.is_some());
     let callers = banner::Callers {
         need_token: gateway.requires_token(),
         issued: gateway.issued(),
+        cluster: gateway.cluster(),
     };
     let text = banner::text(loaded, &url, &callers);
     output.banner(&text, &format!("listening on {url}/mcp"));
@@ -180,7 +192,7 @@ impl StartTerminal {
 
 /// Writes for commands which files the gateway reads, and why it did not take over what they say
 /// now.
-fn announce(gateway: &Gateway, paths: &[PathBuf], failed: Option<&Failure>) {
+fn announce(gateway: &Served, paths: &[PathBuf], failed: Option<&Failure>) {
     if let Err(failure) = gateway.reads(paths, failed) {
         tracing::warn!(target: LOG_TARGET, error = failure.message, "commands may not find this gateway");
     }
@@ -260,7 +272,9 @@ pub(crate) fn in_process(loaded: Loaded) -> Result<Box<dyn Endpoint>, Failure> {
     config.telemetry = None;
     config.result_limits.clear();
     config.data_dir = None;
+    config.cluster = None;
     config.key = None;
+    config.cluster = None;
     // A command lists once: it waits for every server that may still start.
     let longest = config
         .servers
@@ -305,22 +319,6 @@ impl Endpoint for InProcess {
 
 fn start(config: Config) -> Result<Gateway, Failure> {
     Gateway::start(config, this_program(), None)
-}
-
-/// The file of this program. On Linux a name that stays right when an update replaces the file:
-/// that of its open descriptor, or of the running file if it has been replaced already. (A program
-/// that runs this one, as valgrind does, has the latter.)
-fn this_program() -> Option<PathBuf> {
-    static OPENED: OnceLock<Option<File>> = OnceLock::new();
-    let path = std::env::current_exe().ok();
-    if !Path::new("/proc/self/exe").exists() {
-        return path;
-    }
-    let name = match OPENED.get_or_init(|| File::open(path?).ok()) {
-        Some(file) => format!("/proc/self/fd/{}", file.as_raw_fd()),
-        None => "/proc/self/exe".to_owned(),
-    };
-    Some(name.into())
 }
 
 /// Has a full quota be an error of the write, and no end of the program: a limit of the size of

@@ -163,7 +163,11 @@ impl From<StoreError> for Failure {
                      there now: echo accepted > {head}; {OPEN}"
                 ))
             }
-            StoreError::Compacted
+            StoreError::Elsewhere => failure.hint(
+                "send the command again: it reaches the node that writes it",
+            ),
+            StoreError::Untaken(_)
+            | StoreError::Compacted
             | StoreError::Stopped
             | StoreError::Paused
             | StoreError::Busy

@@ -19,6 +19,7 @@ use upstream::StartLimits;
 use upstream::config::ServerConfig;
 
 use crate::approvers::TopicApprover;
+use crate::cluster::ClusterConfig;
 use crate::limits::GatewayLimits;
 use crate::rule_files::TopicRules;
 use crate::telemetry::TelemetryConfig;
@@ -57,6 +58,8 @@ pub struct Config {
     /// Source of the key with which sign-ins at servers are sealed: `[server] key_file`,
     /// `key_command`. A change takes effect at a restart.
     pub key: Option<KeySource>,
+    /// This process as a node of a cluster: `[cluster]`. A change takes effect at a restart.
+    pub cluster: Option<Arc<ClusterConfig>>,
     /// Servers that start up or are probed at a time. A change takes effect at a restart.
     pub starts: StartLimits,
     /// All limits.

@@ -6,6 +6,7 @@ mod audit;
 mod check;
 mod checked;
 mod client_file;
+mod cluster;
 mod excerpt;
 mod expand;
 mod found;
@@ -50,6 +51,7 @@ pub const SCHEMA: &str = include_str!("schema.json");
 
 pub use approvers::TopicApprover;
 pub use checked::{CONSOLE_PROOF, Config, ConsoleConfig, DoorsConfig};
+pub use cluster::{ClusterConfig, NodeCertificate};
 pub use found::FoundFile;
 pub use limits::GatewayLimits;
 pub use moment::{MOMENT, moment};

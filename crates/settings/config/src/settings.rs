@@ -19,7 +19,7 @@ use crate::servers::auth;
 use crate::tls_files;
 use crate::values::{Env, plain_path_at};
 
-/// Reads `[server]`, `[audit]` and `[registry]`, all else by default; `None` if the listen address
+/// Reads `[server]`, `[audit]`, `[registry]` and `[cluster]`, all else by default; `None` if the listen address
 /// is not valid.
 pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
     let table = root.table("server")?;
@@ -63,6 +63,7 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
     let audit = crate::audit::read(root);
     let console = console(root);
     let references = references::read(root, env);
+    let cluster = crate::cluster::read(root, env).map(Arc::new);
     let listen = listen?;
     let doors = DoorsConfig {
         listen,
@@ -85,6 +86,7 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
         console,
         data_dir,
         key,
+        cluster,
         starts,
         limits,
         audit,

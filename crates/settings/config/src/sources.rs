@@ -16,7 +16,7 @@ use crate::read_file::read_file;
 use crate::secrets::{KeptSecrets, NamedSecret, NoSecret, Outside, Secrets};
 use crate::unmatched::unmatched;
 use crate::values::Env;
-use crate::{json_file, servers, tls_files, toml_file};
+use crate::{cluster, json_file, servers, tls_files, toml_file};
 
 pub(crate) const DEFAULTS: &str = include_str!("defaults.toml");
 const DEMO: &str = include_str!("demo.toml");
@@ -150,6 +150,9 @@ impl ConfigSources {
         *kept = KeptSecrets::of(data_dir.as_deref(), config.key.clone());
         if self.keep_nothing && self.data_dir.is_none() {
             config.data_dir = None;
+        }
+        if config.cluster.is_some() && config.data_dir.is_none() {
+            return Err(vec![cluster::without_data_dir(tree)]);
         }
         keep_from_servers(config, kept);
         Ok(loaded)

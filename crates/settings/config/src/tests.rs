@@ -1,6 +1,7 @@
 //! Configuration tests: files to checked values or problems.
 
 mod approvers;
+mod cluster;
 mod documented;
 mod notifications;
 mod problems;

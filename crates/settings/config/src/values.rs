@@ -297,6 +297,18 @@ pub(crate) fn plain_path_at(table: &Table<'_>, key: &'static str, env: Env<'_>) 
     }
 }
 
+/// The text under a key, in which variables are expanded.
+pub(crate) fn plain_text_at(table: &Table<'_>, key: &'static str, env: Env<'_>) -> Option<String> {
+    let text = table.text(key)?;
+    match expand(text, env) {
+        Ok(text) => Some(text),
+        Err(error) => {
+            note_expansion(&error, &table.full(key), table.place(key), table.problems());
+            None
+        }
+    }
+}
+
 /// Parses the name of a participant; notes a problem if it is not valid.
 pub(crate) fn participant_id(
     name: &str,

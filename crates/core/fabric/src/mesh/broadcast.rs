@@ -55,7 +55,7 @@ impl Broadcasts {
 
     fn open(&self, message: BusMessage) -> Option<Broadcast> {
         let mut state = self.shared.state.lock();
-        let opened = state.opener.open(&message.bytes).ok();
+        let opened = state.open(&message.bytes).ok();
         let opened = opened.filter(|opened| opened.is_to_all);
         let content = opened
             .as_ref()

@@ -136,7 +136,7 @@ impl ServedCall {
         Ok(self.handle.put(piece).await?)
     }
 
-    /// Ends the call. What was answered is kept until the caller has received it.
+    /// Ends the call. Its answers are kept until the caller has received them.
     ///
     /// # Errors
     /// [`PeerCallError`] when the caller has left.

@@ -7,7 +7,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::frame::{CHUNK_BYTES_MAX, Content, Piece, Purpose, Reset};
-use super::limits::{CREDIT_BYTES, PIECE_BYTES, RESEND_AFTER, RESEND_AFTER_MAX};
+use super::limits::{ASK_EVERY, CREDIT_BYTES, PIECE_BYTES, RESEND_AFTER, RESEND_AFTER_MAX};
 
 /// Time between two tries to fill a gap at once.
 const GAP_PAUSE: Duration = Duration::from_millis(20);
@@ -24,7 +24,9 @@ pub(super) struct Channel {
     is_left: bool,
     pub(super) readers: Option<Waker>,
     pub(super) writers: Option<Waker>,
-    pub(super) closers: Option<Waker>,
+    closers: Vec<Waker>,
+    /// Time at which the other side was asked whether it still has the channel.
+    asked_at: Duration,
 }
 
 /// The reason for which a channel was closed before its end.
@@ -47,6 +49,8 @@ struct Sending {
     /// Bytes sent, and bytes that may be sent in all.
     sent: u64,
     may: u64,
+    /// Bytes of pieces that were acknowledged.
+    acknowledged: u64,
     has_ended: bool,
     wants_credit: bool,
     is_accepted: bool,
@@ -77,7 +81,12 @@ struct Receiving {
     owes: bool,
 }
 
+/// The credit that a piece costs. An end without bytes costs none, so that a channel can end
+/// without any.
 fn cost(piece: &Piece) -> u64 {
+    if piece.ends_stream && piece.bytes.is_empty() {
+        return 0;
+    }
     PIECE_BYTES + piece.bytes.len() as u64
 }
 
@@ -98,7 +107,8 @@ impl Channel {
             is_left: false,
             readers: None,
             writers: None,
-            closers: None,
+            closers: Vec::new(),
+            asked_at: Duration::ZERO,
         }
     }
 
@@ -114,16 +124,16 @@ impl Channel {
     /// Puts a piece in, and returns its frame; `None` without room, or after the end. An end
     /// without bytes needs no room.
     pub(super) fn put(&mut self, now: Duration, piece: Piece) -> Option<Content> {
-        let is_end = piece.ends_stream && piece.bytes.is_empty();
+        let cost = cost(&piece);
         if self.sending.has_ended || self.closed.is_some() {
             return None;
         }
         let room = self.room();
-        if !is_end && (room == 0 || piece.bytes.len() > room) {
+        if cost > 0 && (room == 0 || piece.bytes.len() > room) {
             return None;
         }
         let sending = &mut self.sending;
-        sending.sent += if is_end { 0 } else { cost(&piece) };
+        sending.sent += cost;
         sending.has_ended = piece.ends_stream;
         let number = sending.next;
         sending.next += 1;
@@ -153,7 +163,7 @@ impl Channel {
     pub(super) fn take(&mut self) -> Option<Piece> {
         let receiving = &mut self.receiving;
         let piece = receiving.in_order.pop_front()?;
-        let cost = if is_bare_end(&piece) { 0 } else { cost(&piece) };
+        let cost = cost(&piece);
         receiving.waiting = receiving.waiting.saturating_sub(cost);
         receiving.consumed += cost;
         // A quarter of the credit is worth a frame.
@@ -174,7 +184,7 @@ impl Channel {
             receiving.must_acknowledge = true;
             return true;
         }
-        let cost = if is_bare_end(&piece) { 0 } else { cost(&piece) };
+        let cost = cost(&piece);
         let is_beyond = receiving.consumed + receiving.waiting + cost > receiving.said;
         if is_beyond || receiving.has_ended || number - receiving.next > CREDIT_BYTES / PIECE_BYTES
         {
@@ -184,7 +194,9 @@ impl Channel {
         receiving.early.insert(number, piece);
         receiving.owes = true;
         receiving.must_acknowledge |= number > receiving.next || receiving.next == 0;
-        while let Some(piece) = receiving.early.remove(&receiving.next) {
+        while !receiving.has_ended
+            && let Some(piece) = receiving.early.remove(&receiving.next)
+        {
             receiving.next += 1;
             receiving.has_ended = piece.ends_stream;
             receiving.must_acknowledge |= piece.ends_stream;
@@ -201,7 +213,7 @@ impl Channel {
     }
 
     /// Takes an acknowledgement in. The oldest piece is sent again at once if the other side sees a
-    /// gap; `Err` when it acknowledges what was not sent.
+    /// gap; `Err` when it acknowledges what was not sent, or gives more credit than there is.
     pub(super) fn acknowledged(
         &mut self,
         now: Duration,
@@ -213,11 +225,17 @@ impl Channel {
         if next > sending.next {
             return Err(Reset::Overrun);
         }
-        sending.is_accepted = true;
+        // Without its first piece it may be taken up, but there is nothing to act on.
+        sending.is_accepted |= next > 0;
         let first = sending.next - sending.kept.len() as u64;
         for _ in first..next {
-            sending.kept.pop_front();
+            let kept = sending.kept.pop_front();
+            sending.acknowledged += kept.map_or(0, |kept| cost(&kept.piece));
             sending.resend_after = RESEND_AFTER;
+        }
+        // It has read no more than it has received.
+        if may > sending.acknowledged + CREDIT_BYTES {
+            return Err(Reset::Overrun);
         }
         if may > sending.may {
             sending.may = may;
@@ -311,6 +329,15 @@ impl Channel {
         }
     }
 
+    /// The question whether the other side still has the channel, if someone waits for its end.
+    pub(super) fn ask(&mut self, now: Duration) -> Option<Content> {
+        if self.closers.is_empty() || self.asked_at + ASK_EVERY > now {
+            return None;
+        }
+        self.asked_at = now;
+        Some(Content::Probe)
+    }
+
     /// Closes the channel before its end.
     pub(super) fn close(&mut self, why: Closed) {
         self.closed.get_or_insert(why);
@@ -320,19 +347,23 @@ impl Channel {
             self.receiving.in_order.clear();
         }
         self.receiving.waiting = self.receiving.in_order.iter().map(cost).sum();
-        let wakers = [
-            self.writers.take(),
-            self.readers.take(),
-            self.closers.take(),
-        ];
-        wakers.into_iter().flatten().for_each(Waker::wake);
+        let users = [self.writers.take(), self.readers.take()];
+        let wakers = users.into_iter().flatten().chain(self.closers.drain(..));
+        wakers.for_each(Waker::wake);
+    }
+
+    /// Wakes a task when the channel is closed, beside all others that wait for it.
+    pub(super) fn wake_when_closed(&mut self, waker: &Waker) {
+        if !self.closers.iter().any(|one| one.will_wake(waker)) {
+            self.closers.push(waker.clone());
+        }
     }
 
     pub(super) fn closed(&self) -> Option<Closed> {
         self.closed
     }
 
-    /// Whether the other side has acknowledged anything, and so taken the channel up.
+    /// Whether the other side has the first piece, and so has taken the channel up.
     pub(super) fn is_accepted(&self) -> bool {
         self.sending.is_accepted || self.receiving.next > 0
     }
@@ -353,13 +384,14 @@ impl Channel {
         self.receiving.waiting
     }
 
+    /// Bytes that wait for their acknowledgement.
+    #[cfg(test)]
+    pub(super) fn unacknowledged(&self) -> u64 {
+        self.sending.kept.iter().map(|kept| cost(&kept.piece)).sum()
+    }
+
     /// Whether all that was put in was acknowledged.
     pub(super) fn is_flushed(&self) -> bool {
         self.sending.kept.is_empty()
     }
-}
-
-/// An end without bytes costs no credit, so that a channel can end without any.
-fn is_bare_end(piece: &Piece) -> bool {
-    piece.ends_stream && piece.bytes.is_empty()
 }

@@ -19,14 +19,14 @@ pub(super) struct Handle {
 }
 
 impl Handle {
-    /// Opens a channel, unless too many to this node are open, or it has ended.
+    /// Opens a channel, unless too many to this node are open, or it or the bus has ended.
     pub(super) fn open(
         shared: &Arc<Shared>,
         peer: Incarnation,
         purpose: Purpose,
     ) -> Result<Self, PeerCallError> {
         let mut state = shared.state.lock();
-        if state.opener.has_ended(peer) {
+        if state.has_ended || state.opener.has_ended(peer) {
             return Err(PeerCallError::NodeEnded);
         }
         let channel = state.peers.entry(peer).or_default().open(purpose);
@@ -147,12 +147,16 @@ impl Handle {
 
     /// Returns when the channel is closed before its end.
     pub(super) fn poll_closed(&self, context: &Context<'_>) -> Poll<Closed> {
-        match self.closed() {
-            Some(closed) => Poll::Ready(closed),
-            None => {
-                self.with(|channel| channel.closers = Some(context.waker().clone()));
-                Poll::Pending
+        let closed = self.with(|channel| {
+            let closed = channel.closed();
+            if closed.is_none() {
+                channel.wake_when_closed(context.waker());
             }
+            closed
+        });
+        match closed.unwrap_or(Some(Closed::PeerEnded)) {
+            Some(closed) => Poll::Ready(closed),
+            None => Poll::Pending,
         }
     }
 

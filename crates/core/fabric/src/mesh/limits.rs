@@ -17,6 +17,9 @@ pub const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const ACCEPT_MAX: Duration = Duration::from_secs(5);
 /// Channels with a node whose end is remembered, so that late frames of them are known.
 pub const ENDED_CHANNELS_MAX: usize = 4096;
+/// The time between two questions to the caller of a call whose end is waited for: its word may
+/// have been lost, and forgotten.
+pub(super) const ASK_EVERY: Duration = Duration::from_secs(5);
 /// The time after which a frame without an answer is sent again, at first.
 pub(super) const RESEND_AFTER: Duration = Duration::from_millis(200);
 /// The longest time after which it is.

@@ -293,6 +293,12 @@ impl Peer {
             .extend(content.map(|content| Frame { channel, content }));
     }
 
+    /// Bytes of all channels that wait to be read.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> u64 {
+        self.waiting
+    }
+
     /// Whether nothing is to be sent again or acknowledged.
     pub(super) fn is_idle(&self) -> bool {
         let closing = |ended: &Ended| matches!(ended, Ended::Closed(_));
@@ -303,7 +309,7 @@ impl Peer {
     pub(super) fn again(&mut self, now: Duration) {
         for (channel, one) in &mut self.channels {
             one.pay();
-            let contents = [one.acknowledgement(), one.again(now)];
+            let contents = [one.acknowledgement(), one.again(now), one.ask(now)];
             let channel = *channel;
             let frames = contents.into_iter().flatten();
             self.out

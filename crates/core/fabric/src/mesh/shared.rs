@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::frame::{ChannelId, Frame, Purpose};
 use super::peer::Peer;
 use crate::bus::{Bus, BusSubscription, Delivery};
-use crate::seal::{FrameOpener, FrameReceiver, FrameSealer, Incarnation};
+use crate::seal::{FrameOpener, FrameReceiver, FrameSealer, Incarnation, OpenError, Opened};
 use crate::subject::{SubjectError, SubjectName};
 
 /// Time between two looks at what has had no answer.
@@ -64,7 +64,38 @@ pub(super) fn inbox(root: &SubjectName, of: Incarnation) -> Result<SubjectName, 
     format!("{root}.{of}").parse()
 }
 
+impl State {
+    /// Opens a frame. The channels of a sender that has ended to make way end too.
+    pub(super) fn open(&mut self, frame: &[u8]) -> Result<Opened, OpenError> {
+        let opened = self.opener.open(frame)?;
+        if let Some(ended) = opened.made_way {
+            tracing::warn!(%ended, "too many nodes send frames: a silent one counts as ended");
+            self.end_channels(ended);
+        }
+        Ok(opened)
+    }
+
+    /// Ends the channels with an incarnation that has ended.
+    pub(super) fn end_channels(&mut self, peer: Incarnation) {
+        self.sealer.forget(peer);
+        if let Some(mut channels) = self.peers.remove(&peer) {
+            channels.end();
+        }
+    }
+}
+
 impl Shared {
+    /// Ends all channels: no frame comes or goes any more.
+    pub(super) fn end(&self) {
+        let mut state = self.state.lock();
+        state.has_ended = true;
+        let mut peers = std::mem::take(&mut state.peers);
+        state.came.clear();
+        drop(state);
+        peers.values_mut().for_each(Peer::end);
+        self.work.notify_one();
+    }
+
     fn now(&self) -> Duration {
         self.start.elapsed()
     }
@@ -95,7 +126,7 @@ impl Shared {
         if state.has_ended {
             return;
         }
-        let opened = match state.opener.open(message) {
+        let opened = match state.open(message) {
             Ok(opened) if !opened.is_to_all => opened,
             _ => {
                 state.counts.refused += 1;
@@ -162,6 +193,7 @@ impl fmt::Debug for Shared {
     }
 }
 
+/// The way of frames from the bus to their channels, until the mesh or the bus ends.
 pub(super) async fn receive(shared: Arc<Shared>, mut frames: BusSubscription) {
     loop {
         let delivery = tokio::select! {
@@ -172,11 +204,15 @@ pub(super) async fn receive(shared: Arc<Shared>, mut frames: BusSubscription) {
             Some(Delivery::Message(message)) => shared.take(&message.bytes),
             // What was dropped is sent again.
             Some(Delivery::Dropped(number)) => shared.state.lock().counts.dropped += number,
-            None => return,
+            None => {
+                tracing::error!("the bus has ended: all channels to other nodes end");
+                return shared.end();
+            }
         }
     }
 }
 
+/// The way of frames from their channels to the bus, until the mesh ends.
 pub(super) async fn send(shared: Arc<Shared>) {
     let mut look = Instant::now() + LOOK;
     loop {

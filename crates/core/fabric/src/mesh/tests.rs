@@ -4,10 +4,13 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::channel::Channel;
+use super::channel::{Channel, Closed};
 use super::frame::{ChannelId, Content, Frame, Piece, Reset};
+use super::peer::Peer;
 use super::*;
-use crate::bus::Delivery;
+use crate::bus::{BusSubscription, Delivery, Waiting};
+use crate::log::{FRAME_BYTES_MAX, Ongoing};
+use crate::seal::{CONTENT_BYTES_MAX, SENDERS_MAX};
 use crate::sim::{Faults, Simulated};
 
 const KEY: [u8; 32] = [7; 32];
@@ -208,6 +211,98 @@ async fn a_dropped_call_is_left_at_the_other_node_too() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn all_who_wait_for_the_caller_to_leave_learn_it() {
+    let (_world, two) = simulated(9, Faults::default()).await;
+    let call = two.a.call(B, "stop me".into());
+    let (call, came) = tokio::join!(call, two.b.accept());
+    let PeerChannel::Call(served) = came else {
+        panic!("{came:?}")
+    };
+    let served = Arc::new(served);
+    let wait = |served: Arc<ServedCall>| tokio::spawn(async move { served.left().await });
+    let waiting = [0, 1].map(|_| wait(Arc::clone(&served)));
+    tokio::task::yield_now().await;
+    drop(call.unwrap());
+    for one in waiting {
+        let left = tokio::time::timeout(Duration::from_secs(20), one).await;
+        left.unwrap().unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_node_makes_way_for_new_ones() {
+    let (world, two) = simulated(10, Faults::default()).await;
+    let call = two.a.call(B, "request".into());
+    let (_call, came) = tokio::join!(call, two.b.accept());
+    let PeerChannel::Call(served) = came else {
+        panic!("{came:?}")
+    };
+    // What the two owe each other is said.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let subject = inbox(&"pm.sim.n".parse().unwrap(), B).unwrap();
+    let stranger = world.node(9);
+    for number in 0..SENDERS_MAX as u128 {
+        let sender = Incarnation((number + 1).to_be_bytes());
+        let mut sealer = FrameSealer::new(ClusterKeys::new(&KEY), sender);
+        let content = Content::Probe;
+        let frame = Frame {
+            channel: channel(0),
+            content,
+        };
+        let sealed = sealer.seal(FrameReceiver::One(B), &frame.encode());
+        stranger.publish(&subject, sealed.unwrap()).await.unwrap();
+    }
+    let left = tokio::time::timeout(Duration::from_secs(20), served.left());
+    left.await.unwrap();
+    let state = two.b.shared.state.lock();
+    assert!(state.opener.has_ended(A));
+    assert_eq!(state.peers.len(), SENDERS_MAX);
+}
+
+/// A bus that ends when its test says so.
+#[derive(Default)]
+struct Ending(Mutex<Option<Arc<Waiting>>>);
+
+impl Bus for Ending {
+    fn publish<'a>(&'a self, _: &'a SubjectName, _: Bytes) -> Ongoing<'a, Result<(), BusError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn subscribe<'a>(
+        &'a self,
+        _: &'a SubjectPattern,
+    ) -> Ongoing<'a, Result<BusSubscription, BusError>> {
+        let (subscription, waiting) = BusSubscription::new();
+        *self.0.lock() = Some(waiting);
+        Box::pin(std::future::ready(Ok(subscription)))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn channels_end_with_the_bus() {
+    let bus = Arc::new(Ending::default());
+    let root = "pm.sim.n".parse().unwrap();
+    let to_bus = Arc::clone(&bus) as Arc<dyn Bus>;
+    let mesh = Mesh::join(to_bus, root, ClusterKeys::new(&KEY), A).await;
+    let mut tunnel = mesh.as_ref().unwrap().tunnel(B).unwrap();
+    bus.0.lock().as_ref().unwrap().end();
+    let read = tokio::time::timeout(Duration::from_secs(1), tunnel.read_u8()).await;
+    assert!(read.unwrap().is_err());
+    let after = mesh.unwrap().call(B, "after".into()).await;
+    assert_eq!(after.unwrap_err(), PeerCallError::NodeEnded);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_to_all_has_a_largest_size() {
+    let (_world, two) = simulated(11, Faults::default()).await;
+    let subject: SubjectName = "pm.sim.feed".parse().unwrap();
+    let most = CONTENT_BYTES_MAX - 2 - subject.as_str().len();
+    two.a.broadcast(&subject, &vec![0; most]).await.unwrap();
+    let refused = two.a.broadcast(&subject, &vec![0; most + 1]).await;
+    assert_eq!(refused, Err(BusError::TooLarge(FRAME_BYTES_MAX + 1)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn channels_end_with_the_other_incarnation() {
     let (_world, two) = simulated(3, Faults::default()).await;
     let call = two.a.call(B, "request".into());
@@ -355,7 +450,7 @@ async fn a_message_to_all_comes_once_under_its_subject_alone() {
 }
 
 /// The last message that has come within a second.
-async fn seen_last(messages: &mut crate::BusSubscription) -> Option<Delivery> {
+async fn seen_last(messages: &mut BusSubscription) -> Option<Delivery> {
     let mut last = None;
     let wait = Duration::from_secs(1);
     while let Ok(next) = tokio::time::timeout(wait, messages.next()).await {
@@ -364,15 +459,19 @@ async fn seen_last(messages: &mut crate::BusSubscription) -> Option<Delivery> {
     last
 }
 
+fn piece(bytes: usize) -> Piece {
+    Piece {
+        bytes: vec![0; bytes].into(),
+        ends_message: false,
+        ends_stream: false,
+    }
+}
+
 fn data(number: u64, bytes: usize) -> Content {
     Content::Data {
         purpose: Purpose::Tunnel,
         number,
-        piece: Piece {
-            bytes: vec![0; bytes].into(),
-            ends_message: false,
-            ends_stream: false,
-        },
+        piece: piece(bytes),
     }
 }
 
@@ -428,8 +527,90 @@ fn a_channel_takes_no_more_than_its_credit() {
     assert_eq!(taken as u64, CREDIT_BYTES / 64);
     assert!(!receive(&mut Channel::new(Purpose::Tunnel), u64::MAX, 0));
     let mut sender = Channel::new(Purpose::Tunnel);
-    let beyond = sender.acknowledged(Duration::ZERO, 1, 0, false);
-    assert_eq!(beyond, Err(Reset::Overrun));
+    let now = Duration::ZERO;
+    assert_eq!(sender.acknowledged(now, 1, 0, false), Err(Reset::Overrun));
+    // Nor does the other side give more than that for what it has received.
+    let sent = || {
+        let mut sender = Channel::new(Purpose::Tunnel);
+        sender.put(now, piece(100)).unwrap();
+        sender
+    };
+    let cost = 64 + 100;
+    for (next, may, is_fit) in [
+        (0, CREDIT_BYTES, true),
+        (0, CREDIT_BYTES + 1, false),
+        (1, CREDIT_BYTES + cost, true),
+        (1, CREDIT_BYTES + cost + 1, false),
+        (1, u64::MAX, false),
+    ] {
+        let taken = sent().acknowledged(now, next, may, false);
+        assert_eq!(taken.is_ok(), is_fit, "{next} {may}");
+    }
+}
+
+#[test]
+fn a_call_is_accepted_when_its_first_piece_has_come() {
+    let now = Duration::ZERO;
+    let mut caller = Channel::new(Purpose::Call);
+    for _ in 0..2 {
+        caller.put(now, piece(10)).unwrap();
+    }
+    // The first piece was lost, and the second one was not.
+    let later = now + Duration::from_secs(1);
+    let again = caller.acknowledged(later, 0, 0, true).unwrap();
+    assert!(matches!(again, Some(Content::Data { number: 0, .. })));
+    assert!(!caller.is_accepted());
+    caller.acknowledged(later, 2, 0, false).unwrap();
+    assert!(caller.is_accepted());
+}
+
+#[test]
+fn one_who_waits_learns_that_the_caller_has_forgotten_the_call() {
+    let mut peer = Peer::default();
+    let now = Duration::from_secs(9);
+    let call = channel(0);
+    let content = data(0, 1);
+    let frame = Frame {
+        channel: call,
+        content,
+    };
+    assert_eq!(peer.receive(now, frame), Some(call));
+    peer.again(now);
+    let is_question = |frame: &Frame| frame.content == Content::Probe;
+    assert!(!peer.out.iter().any(is_question), "no one waits");
+    let waiting = peer.get(call).unwrap();
+    waiting.wake_when_closed(std::task::Waker::noop());
+    let mut questions = Vec::new();
+    for second in 0..20 {
+        peer.out.clear();
+        peer.again(now + Duration::from_secs(second));
+        questions.extend(peer.out.iter().find(|frame| is_question(frame)).cloned());
+    }
+    assert_eq!(questions.len(), 4);
+    // The caller has another view of whose channel it is.
+    let mut question = questions.remove(0);
+    question.channel.is_own = true;
+    let mut caller = Peer::default();
+    caller.receive(now, question);
+    let mut answer = caller.out.pop_front().unwrap();
+    answer.channel.is_own = false;
+    peer.receive(now, answer);
+    let closed = peer.get(call).unwrap().closed();
+    assert_eq!(closed, Some(Closed::ByPeer(Reset::Unknown)));
+}
+
+#[test]
+fn nothing_follows_an_end() {
+    let end = Piece {
+        ends_stream: true,
+        ..piece(10)
+    };
+    for early in [piece(10), piece(0), end.clone()] {
+        let mut one = Channel::new(Purpose::Tunnel);
+        assert!(one.receive(1, early));
+        assert!(!one.receive(0, end.clone()));
+        assert_eq!((one.take(), one.take()), (Some(end.clone()), None));
+    }
 }
 
 #[test]
@@ -466,6 +647,15 @@ fn the_end_of_so_many_channels_is_remembered() {
     }
 }
 
+/// A credit that is fit for so many pieces, or is too much.
+fn may(pieces: u64, chance: usize) -> u64 {
+    match chance % 4 {
+        0 => u64::MAX - pieces,
+        1 => CREDIT_BYTES + 1 + pieces * 20_064,
+        _ => CREDIT_BYTES + pieces * 20_064,
+    }
+}
+
 proptest! {
     /// A node that has the key and is broken sends any frames: nothing panics, and what it makes
     /// this node keep is bounded.
@@ -479,18 +669,36 @@ proptest! {
         for (number, is_own, kind, at, bytes) in frames {
             let content = match kind {
                 0 | 1 => data(at, bytes % 64_000),
-                2 => Content::Acknowledge { next: at, may: u64::MAX - at, has_gap: bytes % 2 == 0 },
+                2 => {
+                    let (may, has_gap) = (may(at, bytes), bytes % 2 == 0);
+                    Content::Acknowledge { next: at, may, has_gap }
+                }
                 3 => Content::Probe,
                 4 => Content::Reset(Reset::Cancelled),
                 _ => Content::ResetSeen,
             };
-            peer.receive(now, Frame { channel: ChannelId { is_own, number }, content });
+            let channel = ChannelId { is_own, number };
+            peer.receive(now, Frame { channel, content });
             now += Duration::from_millis(30);
             peer.again(now);
             prop_assert!(peer.out.len() < 60);
             peer.out.clear();
-            let room = peer.get(own.unwrap()).map(|one| one.room());
-            prop_assert!(room.is_none_or(|room| room <= 64 * 1024));
+            // This node reads a little, and says what it may.
+            if bytes % 5 == 0 {
+                let _piece = peer.take(channel);
+            }
+            while peer.put(now, own.unwrap(), piece(20_000)) {
+                prop_assert!(peer.get(own.unwrap()).unwrap().unacknowledged() <= CREDIT_BYTES);
+            }
+            let mut waiting = 0;
+            for number in 0..4 {
+                for is_own in [false, true] {
+                    let one = peer.get(ChannelId { is_own, number }).map_or(0, |one| one.waiting());
+                    prop_assert!(one <= CREDIT_BYTES);
+                    waiting += one;
+                }
+            }
+            prop_assert_eq!(peer.waiting(), waiting);
         }
     }
 }

@@ -1,11 +1,16 @@
 //! JetStream's answers, which are JSON.
 
 use serde::Deserialize;
+use serde_json::Value;
 
-use crate::log::{Appended, LogError, Sequence};
+use crate::log::{Appended, FRAME_BYTES_MAX, LogError, Sequence};
 
 /// The most bytes of an answer that is no record.
 pub(super) const ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of headers that a record may have beside its own.
+const HEADER_BYTES_MAX: usize = 4096;
+/// The most bytes of a message that the stream must take.
+pub(super) const STORED_BYTES_MAX: usize = FRAME_BYTES_MAX + HEADER_BYTES_MAX;
 /// The largest sequence that is believed.
 const SEQUENCE_MAX: Sequence = 1 << 62;
 /// The most characters of a server's text that are passed on.
@@ -17,6 +22,11 @@ pub(super) const DUPLICATES_NS: i64 = 120_000_000_000;
 const WRONG_LAST_SEQUENCE: u32 = 10_071;
 const WRONG_LAST_SEQUENCE_UNDER_WAY: u32 = 10_164;
 const STREAM_EXISTS: u32 = 10_058;
+const NO_STREAM: u32 = 10_059;
+/// JetStream is not enabled, or not for the account.
+const NO_JETSTREAM: [u32; 2] = [10_039, 10_076];
+/// Several replicas are wished of a server that stands alone.
+const NO_CLUSTER: u32 = 10_074;
 
 /// An answer that reports a failure.
 #[derive(Debug, Deserialize)]
@@ -68,15 +78,29 @@ pub(super) struct StreamConfig {
     max_msgs_per_subject: i64,
     #[serde(default)]
     duplicate_window: i64,
+    #[serde(default)]
+    max_msg_size: i64,
+    #[serde(default)]
+    allow_rollup_hdrs: bool,
+    #[serde(default)]
+    deny_purge: bool,
+    #[serde(default)]
+    mirror: Option<Value>,
+    #[serde(default)]
+    sources: Option<Vec<Value>>,
+    #[serde(default)]
+    subject_transform: Option<Value>,
 }
 
 /// The answer to the wish for a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Made {
     /// It is there.
-    Stream(StreamConfig),
+    Stream(Box<StreamConfig>),
     /// One of this name is there, and has another configuration.
     Other,
+    /// Several replicas are wished, and the server stands alone.
+    Alone,
 }
 
 /// The answer to an append that expected this sequence.
@@ -148,8 +172,32 @@ pub(super) fn made(answer: &[u8]) -> Result<Made, LogError> {
     let answer: StreamAnswer = read(answer)?;
     match (answer.error, answer.config) {
         (Some(failed), _) if failed.err_code == STREAM_EXISTS => Ok(Made::Other),
+        (Some(failed), _) if failed.err_code == NO_CLUSTER => Ok(Made::Alone),
         (Some(failed), _) => Err(LogError::Unavailable(failed.text())),
-        (None, Some(config)) => Ok(Made::Stream(config)),
+        (None, Some(config)) => Ok(Made::Stream(Box::new(config))),
+        (None, None) => Err(LogError::Unreadable("a stream without one".to_owned())),
+    }
+}
+
+/// The answer to the question for a stream.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// It is there.
+    Stream(StreamConfig),
+    /// None of this name is there.
+    None,
+    /// The server keeps no streams.
+    NoJetStream,
+}
+
+/// The stream of an answer to the question for it.
+pub(super) fn found(answer: &[u8]) -> Result<Found, LogError> {
+    let answer: StreamAnswer = read(answer)?;
+    match (answer.error, answer.config) {
+        (Some(failed), _) if failed.err_code == NO_STREAM => Ok(Found::None),
+        (Some(failed), _) if NO_JETSTREAM.contains(&failed.err_code) => Ok(Found::NoJetStream),
+        (Some(failed), _) => Err(LogError::Unavailable(failed.text())),
+        (None, Some(config)) => Ok(Found::Stream(config)),
         (None, None) => Err(LogError::Unreadable("a stream without one".to_owned())),
     }
 }
@@ -157,30 +205,69 @@ pub(super) fn made(answer: &[u8]) -> Result<Made, LogError> {
 impl StreamConfig {
     /// The first property for which the stream cannot be the log.
     pub(super) fn unfit(&self, name: &str, subjects: &str) -> Option<&'static str> {
-        let facts = [
-            (self.name == name, "its name"),
-            (self.subjects == [subjects], "its subjects"),
-            (self.retention == "limits", "its retention: not `limits`"),
-            (self.storage == "file", "its storage: not `file`"),
-            (self.discard == "new", "its discard policy: not `new`"),
-            (self.allow_direct, "no direct reads"),
-            (!self.sealed, "it is sealed"),
-            (self.max_age == 0, "its records expire"),
-            (self.max_msgs <= 0, "its number of records is limited"),
-            (
-                self.max_msgs_per_subject <= 0,
+        let own = [
+            fact(self.name == name, "its name"),
+            fact(self.subjects == [subjects], "its subjects"),
+        ];
+        let all = own.into_iter().chain(self.keeping()).chain(self.taking());
+        let mut broken = all.filter(|fact| !fact.holds);
+        broken.next().map(|fact| fact.otherwise)
+    }
+
+    /// The properties by which it keeps what it has acknowledged.
+    fn keeping(&self) -> [Fact; 8] {
+        let limits_a_subject = self.max_msgs_per_subject > 0;
+        [
+            fact(self.retention == "limits", "its retention: not `limits`"),
+            fact(self.storage == "file", "its storage: not `file`"),
+            fact(self.discard == "new", "its discard policy: not `new`"),
+            fact(self.max_age == 0, "its records expire"),
+            fact(self.max_msgs <= 0, "its number of records is limited"),
+            fact(
+                !limits_a_subject,
                 "its number of records of a subject is limited",
             ),
-            (
+            fact(
+                !self.allow_rollup_hdrs,
+                "a record may take the place of all before it",
+            ),
+            fact(
                 self.duplicate_window >= DUPLICATES_NS,
                 "its window of duplicates is short",
             ),
-        ];
-        facts
-            .iter()
-            .find(|(holds, _)| !holds)
-            .map(|(_, what)| *what)
+        ]
     }
+
+    /// The properties by which it does what the log is asked, and takes records from no one else.
+    fn taking(&self) -> [Fact; 7] {
+        let sources = self.sources.as_deref().unwrap_or_default();
+        let takes = |bytes: usize| i64::try_from(bytes).is_ok_and(|one| one <= self.max_msg_size);
+        [
+            fact(self.allow_direct, "no direct reads"),
+            fact(!self.sealed, "it is sealed"),
+            fact(!self.deny_purge, "it cannot be purged"),
+            fact(self.mirror.is_none(), "it mirrors another stream"),
+            fact(sources.is_empty(), "it takes records of other streams"),
+            fact(
+                self.subject_transform.is_none(),
+                "it stores records under other subjects",
+            ),
+            fact(
+                self.max_msg_size <= 0 || takes(STORED_BYTES_MAX),
+                "its largest message is too small",
+            ),
+        ]
+    }
+}
+
+/// A property that a stream must have, and the words for one that has not.
+struct Fact {
+    holds: bool,
+    otherwise: &'static str,
+}
+
+fn fact(holds: bool, otherwise: &'static str) -> Fact {
+    Fact { holds, otherwise }
 }
 
 impl Failed {
@@ -276,12 +363,13 @@ mod tests {
     fn a_stream_that_would_lose_records_is_not_the_log() {
         let config = r#"{"name":"PM_a","subjects":["pm.a.j.>"],"retention":"limits","storage":"file",
             "discard":"new","num_replicas":3,"allow_direct":true,"max_msgs":-1,
-            "duplicate_window":120000000000,"max_age":0}"#;
+            "duplicate_window":120000000000,"max_age":0,"max_msg_size":266240,"allow_rollup_hdrs":false,
+            "deny_purge":false,"sources":null}"#;
         let unfit = |from: &str, to: &str| {
             let answer = format!(r#"{{"config":{}}}"#, config.replace(from, to));
             match made(answer.as_bytes()).unwrap() {
                 Made::Stream(config) => config.unfit("PM_a", "pm.a.j.>"),
-                Made::Other => None,
+                Made::Other | Made::Alone => None,
             }
         };
         assert_eq!(unfit("x", "x"), None);
@@ -295,8 +383,23 @@ mod tests {
             ("pm.a.j.>", "pm.b.j.>"),
             ("PM_a", "PM_b"),
             ("limits", "workqueue"),
+            (
+                r#""allow_rollup_hdrs":false"#,
+                r#""allow_rollup_hdrs":true"#,
+            ),
+            (r#""deny_purge":false"#, r#""deny_purge":true"#),
+            (r#""sources":null"#, r#""sources":[{"name":"b"}]"#),
+            (r#""sources":null"#, r#""mirror":{"name":"b"}"#),
+            (
+                r#""sources":null"#,
+                r#""subject_transform":{"src":">","dest":"x.>"}"#,
+            ),
+            ("266240", "266239"),
         ] {
             assert!(unfit(from, to).is_some(), "{to}");
+        }
+        for without_limit in ["-1", "0", "1000000"] {
+            assert_eq!(unfit("266240", without_limit), None);
         }
     }
 

@@ -2,12 +2,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use harness::NatsServers;
 
 use super::*;
 use crate::mesh::tests::{calls_and_tunnels_work, two};
-use crate::tests::{Place, keeps_the_contract};
-use crate::{Delivery, Incarnation, LogReplay, append_until_known};
+use crate::tests::{Place, Stranger, keeps_the_contract};
+use crate::{Delivery, Incarnation, LogReplay, MessageId, append_until_known};
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -50,12 +51,24 @@ fn place(nodes: &[Arc<Nats>]) -> Place {
         buses: (0..3).map(|number| nth(number) as Arc<dyn Bus>).collect(),
         records: "pm.test.j".parse().unwrap(),
         messages: "pm.test.b".parse().unwrap(),
+        stranger: nth(0) as Arc<dyn Stranger>,
+    }
+}
+
+impl Stranger for Nats {
+    fn append_foreign<'a>(&'a self, subject: &'a str, bytes: Bytes) -> Ongoing<'a, Sequence> {
+        Box::pin(async move {
+            let answer = self.client.request(subject.to_owned(), bytes).await;
+            let answer: serde_json::Value =
+                serde_json::from_slice(&answer.unwrap().payload).unwrap();
+            answer["seq"].as_u64().expect("its place")
+        })
     }
 }
 
 /// The number of the server that leads the stream.
 async fn leader(nats: &Nats) -> Option<usize> {
-    let answer = nats.api("STREAM.INFO", String::new()).await.ok()?;
+    let answer = nats.api("STREAM.INFO", String::new(), LONG).await.ok()?;
     let answer: serde_json::Value = serde_json::from_slice(&answer).ok()?;
     let name = answer["cluster"]["leader"].as_str()?;
     (0..3).find(|number| NatsServers::name(*number) == name)
@@ -81,12 +94,37 @@ async fn one_server_keeps_the_contract() {
 }
 
 async fn a_stream_with_other_properties_is_refused(nats: &Nats) {
-    let delete = nats.api("STREAM.DELETE", String::new()).await.unwrap();
-    assert!(String::from_utf8_lossy(&delete).contains(r#""success":true"#));
-    let memory = nats.wish(1).replace(r#""file""#, r#""memory""#);
-    nats.api("STREAM.CREATE", memory).await.unwrap();
-    let refused = nats.make_stream(1).await.unwrap_err().to_string();
-    assert!(refused.contains("its storage"), "{refused}");
+    let size = format!(r#""max_msg_size":{STORED_BYTES_MAX}"#);
+    let properties = [
+        (r#""file""#, r#""memory""#, "its storage"),
+        (
+            r#""deny_delete":true"#,
+            r#""deny_purge":true"#,
+            "cannot be purged",
+        ),
+        (
+            r#""deny_delete":true"#,
+            r#""allow_rollup_hdrs":true"#,
+            "the place of all",
+        ),
+        (&size, r#""max_msg_size":262144"#, "too small"),
+        (
+            r#""deny_delete":true"#,
+            r#""sources":[{"name":"other"}]"#,
+            "of other streams",
+        ),
+    ];
+    for (from, to, expect) in properties {
+        let delete = nats.api("STREAM.DELETE", String::new(), LONG).await;
+        let delete = String::from_utf8_lossy(&delete.unwrap()).into_owned();
+        assert!(delete.contains(r#""success":true"#), "{delete}");
+        let wish = nats.wish(1);
+        let other = wish.replace(from, to);
+        assert_ne!(other, wish);
+        nats.api("STREAM.CREATE", other, LONG).await.unwrap();
+        let refused = nats.make_stream(1).await.unwrap_err().to_string();
+        assert!(refused.contains(expect), "{refused}");
+    }
 }
 
 /// One cluster for all: an election takes seconds.
@@ -99,6 +137,7 @@ async fn three_servers_keep_the_contract() {
     calls_and_tunnels_cross_servers(&nodes).await;
     a_killed_leader_loses_nothing(&mut servers, &nodes).await;
     a_client_finds_another_server(&mut servers, &nodes).await;
+    a_try_is_bounded_where_nothing_is_sent(&servers, &nodes[0]).await;
     a_cluster_that_is_away_leaves_answers_open(&servers, &nodes).await;
 }
 
@@ -214,6 +253,52 @@ fn serving(servers: &NatsServers, nats: &Nats) -> usize {
     (0..3)
         .find(|number| port(servers, *number) == port_now)
         .unwrap()
+}
+
+/// Servers that take nothing, as behind a line that is full, and a client whose own queue is full:
+/// each try ends all the same.
+async fn a_try_is_bounded_where_nothing_is_sent(servers: &NatsServers, nats: &Arc<Nats>) {
+    for number in 0..3 {
+        servers.signal(number, "STOP");
+    }
+    let subject: SubjectName = "pm.test.b.full".parse().unwrap();
+    let pattern = SubjectPattern::from(&subject);
+    let bytes = Bytes::from(vec![0; FRAME_BYTES_MAX]);
+    let start = Instant::now();
+    let wait = Duration::from_millis(200);
+    let publish = || nats.client.publish(subject.to_string(), bytes.clone());
+    while let Ok(sent) = tokio::time::timeout(wait, publish()).await {
+        sent.unwrap();
+    }
+    assert!(nats.is_connected(), "{:?}", start.elapsed());
+    // Those that wait in front take the room that becomes free.
+    let ahead = join_all((0..64).map(|_| publish()));
+    let ahead = tokio::time::timeout(TRY_MAX + wait, ahead);
+    let start = Instant::now();
+    let append = record(&"pm.test.j.full".parse().unwrap(), 0, 0);
+    let (_, published, subscribed, appended, read, last, purged) = tokio::join!(
+        ahead,
+        nats.publish(&subject, "x".into()),
+        nats.subscribe(&pattern),
+        nats.append(&append),
+        nats.read(&nats.records, 1),
+        nats.last(&append.subject),
+        nats.purge(&append.subject, 5),
+    );
+    let took = start.elapsed();
+    assert!(took < TRY_MAX + Duration::from_millis(500), "{took:?}");
+    let late = LogError::Unavailable(LATE.to_owned());
+    assert_eq!(appended, Appended::Unknown(LATE.to_owned()));
+    assert_eq!((read, last), (Err(late.clone()), Err(late.clone())));
+    assert_eq!(purged, Err(late));
+    let late = BusError::Unavailable(LATE.to_owned());
+    assert_eq!(
+        (published, subscribed.err()),
+        (Err(late.clone()), Some(late))
+    );
+    for number in 0..3 {
+        servers.signal(number, "CONT");
+    }
 }
 
 async fn a_cluster_that_is_away_leaves_answers_open(servers: &NatsServers, nodes: &[Arc<Nats>]) {

@@ -97,7 +97,7 @@ fn a_forgotten_receiver_never_gets_a_number_twice() {
 }
 
 #[test]
-fn a_frame_has_a_largest_content_and_there_are_so_many_senders() {
+fn a_frame_has_a_largest_content() {
     let largest = vec![7; CONTENT_BYTES_MAX];
     let frame = sealed(FrameReceiver::One(B), &largest);
     assert_eq!(frame.len(), FRAME_BYTES_MAX);
@@ -106,23 +106,63 @@ fn a_frame_has_a_largest_content_and_there_are_so_many_senders() {
         sealer(A).seal(FrameReceiver::All, &[0; CONTENT_BYTES_MAX + 1]),
         None
     );
+}
+
+fn nth(number: usize) -> Incarnation {
+    let mut name = [9; 16];
+    name[..8].copy_from_slice(&(number as u64).to_be_bytes());
+    Incarnation(name)
+}
+
+#[test]
+fn the_sender_that_was_silent_for_longest_makes_way() {
     let mut own = opener(B);
-    let nth = |number: usize| {
-        let mut name = [9; 16];
-        name[..8].copy_from_slice(&(number as u64).to_be_bytes());
-        Incarnation(name)
-    };
-    let frame = |number| {
-        sealer(nth(number))
-            .seal(FrameReceiver::One(B), b"x")
-            .unwrap()
-    };
-    for number in 0..SENDERS_MAX {
-        own.open(&frame(number)).unwrap();
+    let mut sealers: Vec<_> = (0..=SENDERS_MAX)
+        .map(|number| sealer(nth(number)))
+        .collect();
+    let mut frame = |number: usize| sealers[number].seal(FrameReceiver::One(B), b"x").unwrap();
+    let first = frame(0);
+    own.open(&first).unwrap();
+    for number in 1..SENDERS_MAX {
+        assert_eq!(own.open(&frame(number)).unwrap().made_way, None);
     }
-    assert_eq!(own.open(&frame(SENDERS_MAX)), Err(OpenError::Crowded));
-    own.end(nth(0));
-    assert!(own.open(&frame(SENDERS_MAX)).is_ok());
+    // A frame that no one of the cluster sealed takes no place.
+    let mut foreign = FrameSealer::new(ClusterKeys::new(&[8; 32]), C);
+    let foreign = foreign.seal(FrameReceiver::One(B), b"x").unwrap();
+    assert_eq!(own.open(&foreign), Err(OpenError::Foreign));
+    own.open(&frame(0)).unwrap();
+    let opened = own.open(&frame(SENDERS_MAX)).unwrap();
+    assert_eq!(opened.made_way, Some(nth(1)));
+    assert_eq!(own.open(&frame(1)), Err(OpenError::Ended));
+    assert_eq!(own.open(&first), Err(OpenError::Repeated));
+    assert!(own.open(&frame(0)).is_ok());
+    assert_eq!(own.senders.len(), SENDERS_MAX);
+}
+
+#[test]
+fn a_sender_that_was_heard_through_frames_for_all_alone_makes_way_first() {
+    let mut own = opener(B);
+    let mut from = sealer(A);
+    own.open(&from.seal(FrameReceiver::One(B), b"x").unwrap())
+        .unwrap();
+    // More senders than there are places, as of frames of long ago that are sent again.
+    for number in 0..2 * SENDERS_MAX {
+        let frame = sealer(nth(number)).seal(FrameReceiver::All, b"x");
+        assert_eq!(own.open(&frame.unwrap()).unwrap().made_way, None);
+    }
+    assert_eq!(own.senders.len(), SENDERS_MAX);
+    assert!(
+        own.open(&from.seal(FrameReceiver::One(B), b"x").unwrap())
+            .is_ok()
+    );
+    // One that was forgotten comes again.
+    let again = sealer(nth(0)).seal(FrameReceiver::One(B), b"x").unwrap();
+    assert!(own.open(&again).is_ok());
+}
+
+#[test]
+fn so_many_incarnations_that_ended_are_known() {
+    let mut own = opener(B);
     for number in 0..ENDED_MAX + 1 {
         own.end(nth(10_000 + number));
     }

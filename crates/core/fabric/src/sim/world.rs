@@ -133,7 +133,7 @@ pub struct World {
     count: u64,
     due: BTreeMap<(Duration, u64), Due>,
     open: HashSet<Ticket>,
-    records: BTreeMap<Sequence, Record>,
+    records: BTreeMap<Sequence, Stored>,
     last: Sequence,
     ids: HashMap<MessageId, (Sequence, Duration)>,
     lost: u64,
@@ -141,6 +141,14 @@ pub struct World {
     off_log: HashSet<NodeNumber>,
     cuts: HashSet<(NodeNumber, NodeNumber)>,
     subscriptions: BTreeMap<SubscriptionNumber, Listener>,
+}
+
+/// A record in the log, of whatever writer.
+#[derive(Debug)]
+struct Stored {
+    subject: String,
+    /// The record; `None` for one that no [`crate::Log::append`] can have made.
+    record: Option<Record>,
 }
 
 #[derive(Debug)]
@@ -270,9 +278,9 @@ impl World {
     /// Makes the log lose its last records, as a majority that is set back does.
     pub fn lose(&mut self, records: u64) {
         for _ in 0..records {
-            if let Some((_, record)) = self.records.pop_last() {
+            if let Some((_, stored)) = self.records.pop_last() {
                 self.lost += 1;
-                if let Some(id) = record.id {
+                if let Some(id) = stored.record.and_then(|record| record.id) {
                     self.ids.remove(&id);
                 }
             }
@@ -286,9 +294,27 @@ impl World {
         self.lost
     }
 
-    /// The records of the log.
+    /// The records of the log, without those that no [`crate::Log::append`] can have made.
     pub fn records(&self) -> impl Iterator<Item = &Record> {
-        self.records.values()
+        let all = self.records.values();
+        all.filter_map(|stored| stored.record.as_ref())
+    }
+
+    /// Appends what another user of the engine writes: any subject, any length, no name.
+    pub fn append_foreign(&mut self, subject: &str, bytes: Bytes) -> Sequence {
+        self.last += 1;
+        let sequence = self.last;
+        let name = subject.parse::<SubjectName>().ok();
+        let name = name.filter(|_| bytes.len() <= FRAME_BYTES_MAX);
+        let record = name.map(|subject| Record {
+            subject,
+            sequence,
+            id: None,
+            bytes,
+        });
+        let subject = subject.to_owned();
+        self.records.insert(sequence, Stored { subject, record });
+        sequence
     }
 
     fn next(&mut self) -> u64 {
@@ -338,12 +364,12 @@ impl World {
             LogCommand::Append(append) => LogAnswer::Appended(self.append(append)),
             LogCommand::Read(pattern, from) => LogAnswer::Read(Ok(self.read(&pattern, from))),
             LogCommand::Purge(subject, before) => {
-                let stays =
-                    |record: &Record| record.subject != subject || record.sequence >= before;
-                self.records.retain(|_, record| stays(record));
+                self.records.retain(|sequence, stored| {
+                    stored.subject != subject.as_str() || *sequence >= before
+                });
                 LogAnswer::Purged(Ok(()))
             }
-            LogCommand::Last(subject) => LogAnswer::Last(Ok(self.last_of(&subject).cloned())),
+            LogCommand::Last(subject) => LogAnswer::Last(Ok(self.last_of(&subject))),
         }
     }
 
@@ -371,7 +397,11 @@ impl World {
             id: Some(append.id),
             bytes: append.bytes,
         };
-        self.records.insert(sequence, record);
+        let stored = Stored {
+            subject: record.subject.to_string(),
+            record: Some(record),
+        };
+        self.records.insert(sequence, stored);
         if self.chance.happens(self.faults.losses) {
             let records = 1 + self.chance.below(LOST_RECORDS_MAX);
             self.lose(records);
@@ -379,25 +409,37 @@ impl World {
         Appended::At(sequence)
     }
 
-    fn last_of(&self, subject: &SubjectName) -> Option<&Record> {
-        let mut newest_first = self.records.values().rev();
-        newest_first.find(|record| record.subject == *subject)
+    fn last_of(&self, subject: &SubjectName) -> Option<Record> {
+        let mut newest_first = self.records.iter().rev();
+        let newest = newest_first.find(|(_, stored)| stored.subject == subject.as_str());
+        let (sequence, stored) = newest?;
+        let foreign = || Record {
+            subject: subject.clone(),
+            sequence: *sequence,
+            id: None,
+            bytes: Bytes::new(),
+        };
+        Some(stored.record.clone().unwrap_or_else(foreign))
     }
 
     fn read(&mut self, pattern: &SubjectPattern, from: Sequence) -> Page {
         let lacks = self.chance.below(self.faults.stale + 1);
         let end = self.last.saturating_sub(lacks);
-        let mut page = Page::default();
-        let mut bytes = 0;
-        for record in self.records.range(from..).map(|(_, record)| record) {
-            let is_full = page.records.len() >= PAGE_RECORDS_MAX || bytes >= PAGE_BYTES_MAX;
-            if record.sequence > end || is_full {
+        let mut page = Page {
+            records: Vec::new(),
+            next: from,
+        };
+        let (mut count, mut bytes) = (0, 0);
+        let records = self.records.range(from..);
+        let records = records.filter(|(_, stored)| pattern.matches_text(&stored.subject));
+        for (sequence, stored) in records {
+            if *sequence > end || count >= PAGE_RECORDS_MAX || bytes >= PAGE_BYTES_MAX {
                 break;
             }
-            if pattern.matches(&record.subject) {
-                bytes += record.bytes.len();
-                page.records.push(record.clone());
-            }
+            page.next = sequence + 1;
+            count += 1;
+            bytes += stored.record.as_ref().map_or(0, |one| one.bytes.len());
+            page.records.extend(stored.record.clone());
         }
         page
     }

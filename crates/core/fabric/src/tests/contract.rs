@@ -8,8 +8,8 @@ use futures_util::future::join_all;
 
 use crate::log::PAGE_RECORDS_MAX;
 use crate::{
-    Append, Appended, Bus, BusError, Delivery, FRAME_BYTES_MAX, Log, LogReplay, MessageId, Record,
-    Sequence, SubjectName, SubjectPattern, append_until_known,
+    Append, Appended, Bus, BusError, Delivery, FRAME_BYTES_MAX, Log, LogReplay, MessageId, Ongoing,
+    Record, Sequence, SubjectName, SubjectPattern, append_until_known,
 };
 
 const LONG: Duration = Duration::from_secs(30);
@@ -22,6 +22,13 @@ pub(crate) struct Place {
     pub(crate) records: SubjectName,
     /// Below it are the subjects of messages.
     pub(crate) messages: SubjectName,
+    /// Another user of the engine.
+    pub(crate) stranger: Arc<dyn Stranger>,
+}
+
+/// Another user of the log's engine, who may write what no [`Log::append`] makes.
+pub(crate) trait Stranger: Send + Sync {
+    fn append_foreign<'a>(&'a self, subject: &'a str, bytes: Bytes) -> Ongoing<'a, Sequence>;
 }
 
 /// Checks the whole contract, one sentence after the other.
@@ -32,6 +39,8 @@ pub(crate) async fn keeps_the_contract(place: &Place) {
     a_log_that_ends_too_early_is_lost(place).await;
     an_expectation_holds_after_a_purge(place).await;
     a_replay_reaches_its_record(place).await;
+    foreign_records_are_passed_over(place).await;
+    the_last_record_is_the_last_of_all_writers(place).await;
     a_record_has_a_largest_size(place).await;
     messages_come_to_all_who_listen(place).await;
     a_message_has_a_largest_size(place).await;
@@ -236,6 +245,66 @@ async fn a_replay_reaches_its_record(place: &Place) {
         Duration::from_millis(200),
     );
     assert!(beyond.page().await.is_err());
+}
+
+async fn foreign_records_are_passed_over(place: &Place) {
+    let root = place.records.with_name("foreign").unwrap();
+    let [own, large] = ["own", "large"].map(|name| root.with_name(name).unwrap());
+    let odd = format!("{root}.xT.1.!");
+    let beyond = Bytes::from(vec![7; FRAME_BYTES_MAX + 1000]);
+    let mut written = Vec::new();
+    let mut last = 0;
+    for number in 0..4 {
+        let record = append(&own, last, &format!("{number}"));
+        last = appended(&*place.logs[0], &record).await;
+        written.push(Some(record.id));
+        place.stranger.append_foreign(&odd, "odd".into()).await;
+        let foreign = place
+            .stranger
+            .append_foreign(large.as_str(), beyond.clone());
+        assert!(foreign.await > last);
+    }
+    // More than a page of them.
+    for _ in 0..PAGE_RECORDS_MAX + 20 {
+        place.stranger.append_foreign(&odd, Bytes::new()).await;
+    }
+    last = appended(&*place.logs[0], &append(&own, last, "behind")).await;
+    for log in &place.logs {
+        let read = replayed(&**log, root.all_below(), last).await;
+        assert_eq!(read.len(), written.len() + 1);
+        let ids: Vec<_> = read.iter().map(|record| record.id).collect();
+        assert_eq!(ids[..written.len()], written);
+        assert_eq!(&read[written.len()].bytes[..], b"behind");
+        let mut far = LogReplay::new(&**log, root.all_below(), last + 1, last + 9, Duration::ZERO);
+        assert!(far.page().await.is_err());
+    }
+}
+
+async fn the_last_record_is_the_last_of_all_writers(place: &Place) {
+    let subject = place.records.with_name("last").unwrap();
+    let own = append(&subject, 0, "own");
+    let at = appended(&*place.logs[0], &own).await;
+    let beyond = Bytes::from(vec![7; FRAME_BYTES_MAX + 1]);
+    let foreign = place.stranger.append_foreign(subject.as_str(), beyond);
+    let foreign = foreign.await;
+    // A log that lags says the one before.
+    for log in &place.logs {
+        let mut newest = log.last(&subject).await;
+        while !matches!(&newest, Ok(Some(one)) if one.sequence == foreign) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            newest = log.last(&subject).await;
+        }
+        let newest = newest.unwrap().unwrap();
+        assert_eq!((newest.subject, newest.id), (subject.clone(), None));
+        assert!(newest.bytes.is_empty());
+    }
+    // It fences like any other, also where the one after the expected record is foreign.
+    let late = append_until_known(&*place.logs[1], &append(&subject, at, "late"), LONG).await;
+    assert_eq!(late, Appended::Fenced(Some(foreign)));
+    let next = appended(&*place.logs[0], &append(&subject, foreign, "next")).await;
+    let read = replayed(&*place.logs[2], (&subject).into(), next).await;
+    let places: Vec<_> = read.iter().map(|record| record.sequence).collect();
+    assert_eq!(places, [at, next]);
 }
 
 async fn a_record_has_a_largest_size(place: &Place) {

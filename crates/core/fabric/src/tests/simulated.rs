@@ -1,13 +1,19 @@
 //! The simulated log and bus: the contract, and what their faults do.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use platform::Mutex;
+
 use super::contract::{append, replayed};
-use super::{Place, keeps_the_contract};
+use super::{Place, Stranger, keeps_the_contract};
 use crate::sim::{Faults, Happened, LogAnswer, LogCommand, Simulated, World};
-use crate::{Append, Appended, Bus, Log, Sequence, SubjectName, append_until_known};
+use crate::{
+    Append, Appended, Bus, Log, LogError, Ongoing, Page, Record, Sequence, SubjectName,
+    SubjectPattern, append_until_known,
+};
 
 fn place(simulated: &Simulated) -> Place {
     let nodes = || (0..3).map(|number| Arc::new(simulated.node(number)));
@@ -16,6 +22,14 @@ fn place(simulated: &Simulated) -> Place {
         buses: nodes().map(|node| node as Arc<dyn Bus>).collect(),
         records: "pm.sim.j".parse().unwrap(),
         messages: "pm.sim.b".parse().unwrap(),
+        stranger: Arc::new(simulated.clone()),
+    }
+}
+
+impl Stranger for Simulated {
+    fn append_foreign<'a>(&'a self, subject: &'a str, bytes: Bytes) -> Ongoing<'a, Sequence> {
+        let sequence = self.world(|world| world.append_foreign(subject, bytes));
+        Box::pin(std::future::ready(sequence))
     }
 }
 
@@ -177,4 +191,58 @@ fn a_cut_stops_messages_and_commands_one_way() {
     assert!(news.contains(&Happened::Answered(other, LogAnswer::Last(Ok(None)))));
     let given_up = |news: &Happened| matches!(news, Happened::Answered(one, LogAnswer::Last(Err(_))) if *one == ticket);
     assert!(news.iter().any(given_up));
+}
+
+/// A log that answers what its test says.
+#[derive(Default)]
+struct Scripted(Mutex<VecDeque<Appended>>);
+
+impl Log for Scripted {
+    fn append<'a>(&'a self, _: &'a Append) -> Ongoing<'a, Appended> {
+        let next = self.0.lock().pop_front();
+        let next = next.unwrap_or_else(|| Appended::Unknown("silent".to_owned()));
+        Box::pin(std::future::ready(next))
+    }
+
+    fn read<'a>(
+        &'a self,
+        _: &'a SubjectPattern,
+        from: Sequence,
+    ) -> Ongoing<'a, Result<Page, LogError>> {
+        let next = from;
+        let records = Vec::new();
+        Box::pin(std::future::ready(Ok(Page { records, next })))
+    }
+
+    fn purge<'a>(&'a self, _: &'a SubjectName, _: Sequence) -> Ongoing<'a, Result<(), LogError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn last<'a>(&'a self, _: &'a SubjectName) -> Ongoing<'a, Result<Option<Record>, LogError>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_after_an_open_try_says_nothing_of_the_record() {
+    let record = append(&"pm.sim.j.scripted".parse().unwrap(), 0, "one");
+    let refused = Appended::Refused("too large".to_owned());
+    let open = Appended::Unknown("no answer in time".to_owned());
+    for (script, expect) in [
+        (vec![refused.clone()], refused.clone()),
+        (
+            vec![Appended::Fenced(None), refused.clone()],
+            refused.clone(),
+        ),
+        // The second try is looked at before its name is.
+        (
+            vec![open.clone(), refused.clone(), Appended::At(7)],
+            Appended::At(7),
+        ),
+        (vec![open, refused], Appended::Unknown("silent".to_owned())),
+    ] {
+        let log = Scripted(Mutex::new(script.into()));
+        let answer = append_until_known(&log, &record, Duration::from_secs(5)).await;
+        assert_eq!(answer, expect);
+    }
 }

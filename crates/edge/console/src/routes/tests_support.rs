@@ -1,6 +1,6 @@
 //! A gateway in memory for tests: an API with a few answers, and a browser.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -44,8 +44,10 @@ pub(crate) fn settings() -> ConsoleSettings {
 }
 
 /// A place that signs people in with the tokens that a test has put there, by code.
-#[derive(Default)]
 pub(crate) struct TestPlace {
+    issuer: &'static str,
+    /// Held by a test that has renewals wait.
+    pub(crate) busy: tokio::sync::Mutex<()>,
     /// Answers at the end of a sign-in or in a renewal, by code or refresh token; the place refuses a
     /// code or token that is not here.
     pub(crate) outcomes: Mutex<HashMap<String, Result<PersonTokens, PersonError>>>,
@@ -58,20 +60,32 @@ pub(crate) struct TestPlace {
 }
 
 /// The issuer of the test's place.
-const ISSUER: &str = "https://idp.example";
+pub(crate) const ISSUER: &str = "https://idp.example";
 
-/// Tokens for a second, with these texts.
+/// Tokens for ten minutes, with these texts.
 pub(crate) fn tokens(access: &str, refresh: &str, expires_ms: u64) -> PersonTokens {
     PersonTokens {
         access: Secret::new(access.to_owned()),
         refresh: Some(Secret::new(refresh.to_owned())),
         expires_ms: Some(expires_ms),
         lifetime_ms: Some(600_000),
-        asked: AskedWho::Now,
+        asked: AskedWho::Unknown,
     }
 }
 
 impl TestPlace {
+    /// A place with this issuer.
+    pub(crate) fn of(issuer: &'static str) -> Self {
+        Self {
+            issuer,
+            busy: tokio::sync::Mutex::default(),
+            outcomes: Mutex::default(),
+            renewed: Mutex::default(),
+            given_up: Mutex::default(),
+            ages: Mutex::default(),
+        }
+    }
+
     fn outcome(&self, by: &str) -> Result<PersonTokens, PersonError> {
         let known = self.outcomes.lock().get(by).cloned();
         known.unwrap_or_else(|| {
@@ -94,6 +108,10 @@ impl TestPlace {
 }
 
 impl SignInPlace for TestPlace {
+    fn issuer(&self) -> &str {
+        self.issuer
+    }
+
     fn begin<'a>(&'a self, wish: PersonWish<'a>) -> Awaited<'a, Result<BegunPerson, PersonError>> {
         self.ages.lock().push(wish.max_age_secs);
         let client = AskingClient {
@@ -102,9 +120,8 @@ impl SignInPlace for TestPlace {
             params: &[],
             has_resource: true,
         };
-        let sign_in = PersonSignIn::new(&client, &wish);
-        let address = sign_in.address(&Self::server(), &client).unwrap();
-        Box::pin(async move { Ok(BegunPerson { address, sign_in }) })
+        let begun = BegunPerson::new(&Self::server(), &client, &wish).unwrap();
+        Box::pin(async move { Ok(begun) })
     }
 
     fn end<'a>(
@@ -125,6 +142,7 @@ impl SignInPlace for TestPlace {
     ) -> Awaited<'a, Result<PersonTokens, PersonError>> {
         Box::pin(async move {
             self.renewed.lock().push(refresh.expose().to_owned());
+            let _turn = self.busy.lock().await;
             self.outcome(refresh.expose())
         })
     }
@@ -149,8 +167,12 @@ pub(crate) struct TestHome {
     pub(crate) records: Mutex<Vec<(Option<String>, bool, String)>>,
     /// The place `corp`.
     pub(crate) corp: Arc<TestPlace>,
+    /// The place `corp` after a reload of the configuration.
+    pub(crate) reloaded: Mutex<Option<Arc<TestPlace>>>,
     /// Whether issuers can be asked about tokens.
     pub(crate) is_asked: AtomicBool,
+    /// Tokens about which no issuer answers.
+    pub(crate) unsure: Mutex<HashSet<String>>,
     /// Tokens that were asked about.
     pub(crate) looks: Mutex<Vec<String>>,
 }
@@ -165,8 +187,10 @@ impl Default for TestHome {
             tokens: Mutex::new(owned.into()),
             clock_ms: AtomicU64::new(platform::unix_ms()),
             records: Mutex::default(),
-            corp: Arc::default(),
+            corp: Arc::new(TestPlace::of(ISSUER)),
+            reloaded: Mutex::default(),
             is_asked: AtomicBool::new(true),
+            unsure: Mutex::default(),
             looks: Mutex::default(),
         }
     }
@@ -192,7 +216,8 @@ impl ConsoleHome for TestHome {
     ) -> Awaited<'a, TokenBearer> {
         Box::pin(async move {
             self.looks.lock().extend(bearer.map(str::to_owned));
-            if !self.is_asked.load(Ordering::Relaxed) {
+            let is_unsure = bearer.is_some_and(|bearer| self.unsure.lock().contains(bearer));
+            if is_unsure || !self.is_asked.load(Ordering::Relaxed) {
                 return TokenBearer::Unsure;
             }
             let known = self.participant(bearer);
@@ -202,7 +227,10 @@ impl ConsoleHome for TestHome {
     }
 
     fn place(&self, name: &str) -> Option<Arc<dyn SignInPlace>> {
-        (name == "corp").then(|| Arc::clone(&self.corp) as Arc<dyn SignInPlace>)
+        let settings = self.settings.lock();
+        settings.places.iter().find(|place| place.name == name)?;
+        let reloaded = self.reloaded.lock().clone();
+        Some(reloaded.unwrap_or_else(|| Arc::clone(&self.corp)))
     }
 
     fn now_ms(&self) -> u64 {

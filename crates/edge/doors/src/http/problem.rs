@@ -1,7 +1,7 @@
 //! Errors of the API that its door, or the router, answers before a page does: with the JSON body and
 //! the stable code that all its errors have.
 
-use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 use model::{Refusal, RefusalCode};
 
@@ -62,6 +62,18 @@ pub(super) fn coded(response: Response<Body>) -> Response<Body> {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.remove(CONTENT_LENGTH);
     Response::from_parts(parts, Body::full(problem))
+}
+
+/// The response of a node that is the home of its cluster no more: its connections end in a moment.
+pub(super) fn moved() -> Response<Body> {
+    let words = "another node of the cluster serves this now: send it again";
+    let mut response = Response::new(Body::full(words));
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(PLAIN));
+    headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 /// The code of an error that has a status alone.

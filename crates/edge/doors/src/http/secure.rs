@@ -29,6 +29,7 @@ use wire::proto::sniff::{Sniffed, sniff};
 use wire::proto::{PayloadKind, frame};
 use wire::rpc::code::INVALID_REQUEST;
 
+use super::arrived::Arrived;
 use super::connection::ConnectionEnds;
 use super::places::Standing;
 use super::unfinished::Unfinished;
@@ -115,14 +116,15 @@ impl AsyncWrite for Counted {
 /// Performs the handshake of a connection; `None` if it fails, takes too long, must make way for
 /// another connection, or the gateway stops. Until then its bytes are on this account.
 pub(crate) async fn accept(
-    (socket, account): (TcpStream, Arc<Share>),
+    arrived: Arrived,
+    account: Arc<Share>,
     tls: ServerTls,
     standing: &Standing,
     stop: &mut watch::Receiver<bool>,
 ) -> Option<Secured> {
     let evicted = poll_fn(|cx| standing.poll_evicted(cx));
     tokio::select! {
-        shaken = timeout(Duration::from_secs(HANDSHAKE_SECS), handshake(socket, account, &tls)) => match shaken {
+        shaken = timeout(Duration::from_secs(HANDSHAKE_SECS), handshake(arrived, account, &tls)) => match shaken {
             Ok(Ok(secured)) => Some(secured),
             Ok(Err(error)) => {
                 report(&error.to_string());
@@ -168,11 +170,8 @@ fn answer_to_plain(first: u8) -> Bytes {
     }
 }
 
-async fn handshake(
-    mut socket: TcpStream,
-    account: Arc<Share>,
-    tls: &ServerTls,
-) -> io::Result<Secured> {
+async fn handshake(arrived: Arrived, account: Arc<Share>, tls: &ServerTls) -> io::Result<Secured> {
+    let Arrived { mut socket, ends } = arrived;
     let mut peeked = [0];
     // Before TLS reads it: a client that speaks none gets an answer that it can read.
     let seen = socket.peek(&mut peeked).await?;
@@ -197,41 +196,45 @@ async fn handshake(
         })
     });
     let name = stream.get_ref().1.server_name().map(str::to_owned);
-    let at = stream.get_ref().0.inner.local_addr()?;
+    let at = ends.at.ok_or(io::ErrorKind::NotConnected)?;
     let authority = name.map_or_else(|| at.to_string(), |name| format!("{name}:{}", at.port()));
-    let peer = stream
-        .get_ref()
-        .0
-        .inner
-        .peer_addr()
-        .ok()
-        .map(|peer| peer.ip());
     Ok((
         stream,
         ConnectionEnds {
             certificate,
             authority: Some(authority.into()),
-            peer,
+            peer: Some(ends.peer),
         },
     ))
 }
 
-/// The task that encrypts and decrypts for a WebSocket. It ends with this value.
-pub(super) struct Pump(AbortHandle);
+/// The task that carries bytes between a stream and its socket. It ends with this value.
+pub(super) struct Pump(Option<AbortHandle>);
 
-impl Drop for Pump {
-    fn drop(&mut self) {
-        self.0.abort();
+impl Pump {
+    /// Lets the task go on until both sides have ended.
+    pub(super) fn detach(mut self) {
+        self.0 = None;
     }
 }
 
-/// Gives a stream behind TLS the form that a room writes to: a socket, whose other end a task pumps
-/// through TLS. Each side's end is passed on to the other. What waits in between is bounded by the
-/// buffers of the pair and the task.
+impl Drop for Pump {
+    fn drop(&mut self) {
+        if let Some(task) = &self.0 {
+            task.abort();
+        }
+    }
+}
+
+/// Gives a stream (behind TLS, or through a tunnel) the form that a room writes to: a socket, whose
+/// other end a task pumps. Each side's end is passed on to the other. What waits in between is
+/// bounded by the buffers of the pair and the task.
 ///
 /// # Errors
 /// Errors of the pair of sockets.
-pub(super) fn pump(mut secure: TlsStream<Counted>) -> io::Result<(TcpStream, Pump)> {
+pub(super) fn pump(
+    mut stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+) -> io::Result<(TcpStream, Pump)> {
     let (near, far) = Pipe::pair()?;
     near.set_nonblocking(true)?;
     far.set_nonblocking(true)?;
@@ -239,11 +242,11 @@ pub(super) fn pump(mut secure: TlsStream<Counted>) -> io::Result<(TcpStream, Pum
     let near = TcpStream::from_std(net::TcpStream::from(OwnedFd::from(near)))?;
     let mut far = UnixStream::from_std(far)?;
     let task = tokio::spawn(async move {
-        if let Err(error) = copy_bidirectional(&mut secure, &mut far).await {
-            tracing::trace!(%error, "a WebSocket behind TLS ended");
+        if let Err(error) = copy_bidirectional(&mut stream, &mut far).await {
+            tracing::trace!(%error, "a connection behind a pair of sockets ended");
         }
     });
-    Ok((near, Pump(task.abort_handle())))
+    Ok((near, Pump(Some(task.abort_handle()))))
 }
 
 #[cfg(test)]

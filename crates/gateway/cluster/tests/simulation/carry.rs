@@ -6,7 +6,7 @@ use cluster::{Admission, HeardNode, Heartbeat, HomeEffect, HomeEvent, HomeRecord
 
 use crate::broken::Broken;
 use crate::line::{Line, Meaning};
-use crate::node::{Frame, Input, Ticket, incarnation, topic};
+use crate::node::{Frame, Input, Ticket, TokenUse, incarnation, topic};
 use crate::shell::{Out, PROPOSAL, Shell};
 use crate::world::{Happening, Work, World};
 
@@ -103,8 +103,24 @@ impl World {
             HomeEffect::NotStored { ticket, .. } => self.answered(node, ticket, false),
             HomeEffect::Confirmed { ticket } => self.confirmed(node, ticket),
             HomeEffect::Admit(admission) => self.nodes[node].admission = admission,
-            HomeEffect::Renew { before_ms, .. } => self.renews(node, before_ms),
-            HomeEffect::RenewalOver { .. } => self.books.count("renewals over"),
+            HomeEffect::Renew {
+                account,
+                flight,
+                before_ms,
+            } => self.renews(node, TokenUse::new(&account, flight), before_ms),
+            HomeEffect::RenewalOver {
+                account,
+                flight,
+                known,
+                ..
+            } => {
+                self.books.count("renewals over");
+                if known {
+                    self.results.remove(&TokenUse::new(&account, flight));
+                }
+            }
+            // The caller of the token endpoint has it, and tries again.
+            HomeEffect::NotRenewed { .. } => {}
         }
     }
 
@@ -197,6 +213,13 @@ impl World {
 
     fn answered(&mut self, node: usize, ticket: u64, stored: bool) {
         let one = &mut self.nodes[node];
+        if let Some(Ticket::Change(change)) = one.tickets.get(&ticket)
+            && !stored
+            && self.last == Some(*change)
+        {
+            // It is tried again.
+            self.last = None;
+        }
         let Some(Ticket::Topic { proposal, meaning }) = one.tickets.get(&ticket).copied() else {
             return;
         };
@@ -238,7 +261,7 @@ impl World {
             .knows_of_loss(&Shard::Common, &one.heads(&Shard::Common));
         let is_accepted = self.books.accepted.contains(&Shard::Common);
         let knows = knows && self.knows_after_loss(node);
-        let is_excused = self.books.has_lost(&Shard::Common) && (is_accepted || !knows);
+        let is_excused = self.books.has_lost(&Shard::Common) && !is_accepted && !knows;
         let one = &self.nodes[node];
         self.books.admits(&one.name, &one.applied, is_excused);
     }
@@ -308,7 +331,7 @@ impl World {
         self.after(after_ms, Happening::Input { node, life, input });
     }
 
-    fn renews(&mut self, node: usize, before_ms: u64) {
+    fn renews(&mut self, node: usize, renewal: TokenUse, before_ms: u64) {
         let now_ms = self.nodes[node].time(self.now_ms).steady_ms;
         let left_ms = before_ms.saturating_sub(now_ms) * 98 / 100;
         let is_late = left_ms == 0 && self.broken != Broken::LateFlights;
@@ -316,24 +339,53 @@ impl World {
             return;
         }
         let flight = self.number();
-        self.books.flies(flight);
+        self.books.flies(renewal.account, flight);
         let takes_ms = (1 + self.prng.below(1_900) as u64).min(left_ms.max(1));
         let takes_ms = if left_ms == 0 { 500 } else { takes_ms };
         let life = self.nodes[node].life;
-        self.after(takes_ms, Happening::FlightEnds { flight, node, life });
+        let ending = Happening::FlightEnds {
+            flight,
+            renewal,
+            node,
+            life,
+        };
+        self.after(takes_ms, ending);
     }
 
-    pub(crate) fn flight_ends(&mut self, flight: u64, node: usize, life: u64) {
-        self.books.lands(flight);
+    pub(crate) fn flight_ends(&mut self, flight: u64, renewal: TokenUse, node: usize, life: u64) {
+        self.books.lands(renewal.account, flight);
         let line = (!self.prng.one_in(5)).then(|| Line::new(Meaning::Tokens(flight)));
-        if self.prng.one_in(10) {
+        let one = &self.nodes[node];
+        if self.prng.one_in(10) || !one.is_up || one.life != life {
             return;
         }
-        let event = HomeEvent::Renewed {
-            account: "account".into(),
-            line,
+        self.results.insert(renewal, line);
+        self.hands_in(node, renewal);
+    }
+
+    /// A result of a renewal is handed in at a node, perhaps twice, and again until a home says that
+    /// it is over.
+    pub(crate) fn hands_in(&mut self, node: usize, renewal: TokenUse) {
+        let Some(line) = self.results.get(&renewal).cloned() else {
+            return;
         };
-        self.takes(node, life, Input::Home(event));
+        for _ in 0..=usize::from(self.prng.one_in(8)) {
+            let event = HomeEvent::Renewed {
+                account: renewal.account.into(),
+                flight: renewal.flight,
+                line: line.clone(),
+            };
+            let life = self.nodes[node].life;
+            self.takes(node, life, Input::Home(event));
+        }
+        let homes = (0..self.nodes.len()).filter(|node| self.is_home(*node, &Shard::Common));
+        let homes: Vec<usize> = homes.collect();
+        let next = self.prng.below(self.nodes.len());
+        let node = homes.first().copied().unwrap_or(next);
+        let after_ms = 300 + self.prng.below(2_000) as u64;
+        if self.broken != Broken::ResultsOnce {
+            self.after(after_ms, Happening::HandIn { renewal, node });
+        }
     }
 
     /// A frame comes to a node.

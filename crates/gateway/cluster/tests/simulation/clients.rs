@@ -4,7 +4,7 @@ use cluster::{HomeEvent, Shard};
 use model::ProposalState;
 
 use crate::line::{Line, Meaning};
-use crate::node::{Frame, Ticket, Waiting, topic};
+use crate::node::{Frame, Ticket, Waiting, account, topic};
 use crate::shell::PROPOSAL;
 use crate::world::{CHAOS_MS, Happening, QUIET_MS, World};
 
@@ -25,19 +25,25 @@ impl World {
             0..2 => self.calls(node),
             2..6 => self.decides(node),
             6 => {
-                let homes =
-                    (0..self.nodes.len()).filter(|node| self.is_home(*node, &Shard::Common));
-                let homes: Vec<usize> = homes.collect();
-                let node = if homes.is_empty() {
-                    node
-                } else {
-                    self.prng.any(&homes)
-                };
+                let node = self.a_home_or(node);
                 self.changes(node);
             }
-            7 => self.renews_at(node),
+            7 => {
+                let node = self.a_home_or(node);
+                self.renews_at(node);
+            }
             _ => self.person(node),
         }
+    }
+
+    /// A home of the common journal, if there is one.
+    fn a_home_or(&mut self, node: usize) -> usize {
+        let homes = (0..self.nodes.len()).filter(|node| self.is_home(*node, &Shard::Common));
+        let homes: Vec<usize> = homes.collect();
+        if homes.is_empty() {
+            return node;
+        }
+        self.prng.any(&homes)
     }
 
     fn calls(&mut self, node: usize) {
@@ -87,25 +93,33 @@ impl World {
         let down = self.nodes.iter().find(|one| !one.is_up);
         let event = match down.map(|one| one.name.clone()) {
             Some(name) if self.prng.one_in(4) => HomeEvent::Remove { name },
-            _ => {
-                let topic = topic();
-                let topics = [&topic].into_iter().filter_map(|shard| match shard {
-                    Shard::Topic(name) => Some(name.clone()),
-                    Shard::Common => None,
-                });
-                HomeEvent::Topics(topics.collect())
+            _ if self.is_chaos() && self.prng.one_in(6) => {
+                self.books.count("topics removed");
+                // Its requests are those of a topic that is gone.
+                self.nodes[node].shell = None;
+                HomeEvent::Topics(Vec::new())
             }
+            _ => all_topics(),
         };
         self.step(node, event);
         self.works_off(node);
     }
 
+    /// All nodes are configured alike.
+    pub(crate) fn configure_all(&mut self) {
+        for node in 0..self.nodes.len() {
+            self.step(node, all_topics());
+            self.works_off(node);
+        }
+    }
+
     fn renews_at(&mut self, node: usize) {
         let ticket = self.nodes[node].ticket(Ticket::Renewal);
+        let account = account(self.is_chaos() && self.prng.one_in(6));
         self.step(
             node,
             HomeEvent::Renew {
-                account: "account".into(),
+                account: account.into(),
                 ticket,
             },
         );
@@ -158,4 +172,12 @@ impl World {
             },
         );
     }
+}
+
+fn all_topics() -> HomeEvent<Line> {
+    let topics = [topic()].into_iter().filter_map(|shard| match shard {
+        Shard::Topic(name) => Some(name),
+        Shard::Common => None,
+    });
+    HomeEvent::Topics(topics.collect())
 }

@@ -4,6 +4,15 @@ use crate::node::Frame;
 use crate::prng::Prng;
 use crate::world::{Happening, World};
 
+/// What happens when nothing else does.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Alone {
+    /// Processes stop for long.
+    Stops,
+    /// Processes end, and hand over before.
+    Drains,
+}
+
 /// The faults of the moment.
 pub(crate) struct Faults {
     /// Whether nothing goes from one node to another.
@@ -12,6 +21,8 @@ pub(crate) struct Faults {
     away: Vec<bool>,
     pub(crate) is_log_down: bool,
     pub(crate) is_log_slow: bool,
+    /// Whether the log takes no message that it has not.
+    pub(crate) is_log_full: bool,
     pub(crate) is_bus_slow: bool,
     /// Frames of a thousand.
     pub(crate) drops: usize,
@@ -24,6 +35,8 @@ pub(crate) struct Faults {
     pub(crate) loses_at_ms: Option<u64>,
     /// The time between two faults, milliseconds.
     every_ms: usize,
+    /// The only thing that happens, if not everything does.
+    alone: Option<Alone>,
 }
 
 impl Faults {
@@ -45,6 +58,7 @@ impl Faults {
             away: vec![false; nodes],
             is_log_down: false,
             is_log_slow: false,
+            is_log_full: false,
             is_bus_slow: false,
             drops: prng.any(&[0, 20, 100]),
             doubles: prng.any(&[0, 50]),
@@ -52,7 +66,18 @@ impl Faults {
             breaks,
             loses_at_ms: loses.then(|| 6_000 + prng.below(11_000) as u64),
             every_ms,
+            alone: None,
         }
+    }
+
+    /// Nothing fails but this.
+    pub(crate) fn leave_alone(&mut self, alone: Alone) {
+        (self.drops, self.doubles, self.lags, self.breaks) = (0, 0, 0, 0);
+        (self.loses_at_ms, self.alone) = (None, Some(alone));
+        self.every_ms = match alone {
+            Alone::Stops => 6_000,
+            Alone::Drains => 1_500,
+        };
     }
 
     pub(crate) fn is_cut(&self, from: usize, to: usize) -> bool {
@@ -85,13 +110,14 @@ impl Faults {
     fn heal_links(&mut self) {
         self.cuts.iter_mut().flatten().for_each(|cut| *cut = false);
         self.away.fill(false);
-        self.is_log_down = false;
+        (self.is_log_down, self.is_log_full) = (false, false);
     }
 
     fn heal(&mut self) {
         self.cuts.iter_mut().flatten().for_each(|cut| *cut = false);
         self.away.fill(false);
-        (self.is_log_down, self.is_log_slow, self.is_bus_slow) = (false, false, false);
+        (self.is_log_down, self.is_log_full) = (false, false);
+        (self.is_log_slow, self.is_bus_slow) = (false, false);
         (self.drops, self.doubles, self.lags, self.breaks) = (0, 0, 0, 0);
     }
 }
@@ -110,7 +136,12 @@ impl World {
         let node = self.prng.below(self.nodes.len());
         let other = self.prng.below(self.nodes.len());
         let on = self.prng.one_in(2);
-        match self.prng.below(12) {
+        match self.faults.alone {
+            Some(Alone::Stops) => return self.stop(node),
+            Some(Alone::Drains) => return self.drains(node),
+            None => {}
+        }
+        match self.prng.below(14) {
             0 => self.crash(node),
             1 | 2 => self.stop(node),
             3 => self.faults.cut(node, other, on, false),
@@ -121,6 +152,8 @@ impl World {
             8 => self.faults.is_log_slow = on,
             9 => self.faults.is_bus_slow = on,
             10 => self.faults.heal_links(),
+            11 => self.pollutes(),
+            12 => self.faults.is_log_full = on && self.prng.one_in(2),
             _ => self.drains(node),
         }
     }
@@ -132,6 +165,16 @@ impl World {
         }
         if self.prng.one_in(2) {
             self.faults.away[node] = is_cut;
+        }
+    }
+
+    /// Another user of the log writes into a journal.
+    fn pollutes(&mut self) {
+        let subjects = self.log.subjects();
+        if !subjects.is_empty() && self.prng.one_in(3) {
+            self.books.count("foreign records");
+            let subject = self.prng.any(&subjects);
+            self.log.pollute(subject);
         }
     }
 
@@ -175,7 +218,11 @@ impl World {
         self.books.count("stops");
         one.is_stopped = true;
         let life = one.life;
-        let longest_ms = self.prng.any(&[500, 5_000, 12_000]);
+        let longest_ms = if self.faults.alone.is_some() {
+            15_000
+        } else {
+            self.prng.any(&[500, 5_000, 12_000])
+        };
         let after_ms = 50 + self.prng.below(longest_ms) as u64;
         self.after(after_ms, Happening::Goes { node, life });
     }
@@ -209,6 +256,7 @@ impl World {
             self.goes_on(node, life);
             self.restart(node);
         }
+        self.configure_all();
     }
 
     /// Publishes a frame to all other nodes.

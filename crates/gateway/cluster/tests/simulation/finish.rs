@@ -14,6 +14,10 @@ impl World {
     pub(crate) fn accept_losses(&mut self) {
         for shard in self.books.reported.clone() {
             self.books.accepted.insert(shard.clone());
+            // What is gone needs not be in force any more; all that comes later does.
+            let log = &self.log;
+            let confirmed = &mut self.books.confirmed;
+            confirmed.retain(|change| log.has(Meaning::Change(*change)));
             for node in 0..self.nodes.len() {
                 self.step(
                     node,
@@ -108,7 +112,22 @@ impl World {
             self.last
         );
         self.check_acknowledged();
+        self.check_results();
         self.books.all_settled();
+    }
+
+    /// What came of each use of a refresh token is stored, unless a later use was begun.
+    fn check_results(&self) {
+        if self.books.kept.is_some() {
+            return;
+        }
+        for (renewal, line) in &self.results {
+            let Some(line) = line else {
+                continue;
+            };
+            let is_kept = self.log.has(line.meaning) || self.log.has_flight_after(renewal);
+            assert!(is_kept, "book results: that of {renewal:?} is gone");
+        }
     }
 
     /// All that was acknowledged is there, unless a loss was reported.

@@ -130,6 +130,9 @@ const SEEN: &[&str] = &[
     "drains",
     "stopped",
     "renewals over",
+    "topics removed",
+    "foreign records",
+    "not taken",
 ];
 
 /// Seeds in which a broken rule must be noticed.
@@ -173,6 +176,7 @@ notices! {
     the_book_of_admission_notices_votes_of_nodes_that_hear: DeafVoters => "book admission"
     the_book_of_settlements_notices_a_second_answer: AnswersAgain => "book settles"
     the_book_of_flights_notices_a_late_request: LateFlights => "book flights"
+    the_book_of_results_notices_one_that_is_handed_in_once: ResultsOnce => "book results"
     the_book_of_acknowledgements_notices_nodes_that_keep_no_heads: NoHeads => "book acknowledged"
 }
 

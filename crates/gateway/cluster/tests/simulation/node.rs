@@ -62,6 +62,27 @@ pub(crate) enum Ticket {
     Renewal,
 }
 
+/// Accounts: one whose refresh token is used often, and one whose is not.
+const ACCOUNTS: [&str; 2] = ["often", "rarely"];
+
+pub(crate) fn account(rarely: bool) -> &'static str {
+    ACCOUNTS[usize::from(rarely)]
+}
+
+/// A use of a refresh token, by the number that the rules gave it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TokenUse {
+    pub(crate) account: &'static str,
+    pub(crate) flight: u64,
+}
+
+impl TokenUse {
+    pub(crate) fn new(of: &str, flight: u64) -> Self {
+        let account = account(*of == *ACCOUNTS[1]);
+        Self { account, flight }
+    }
+}
+
 /// A request that waits at its door.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Waiting {

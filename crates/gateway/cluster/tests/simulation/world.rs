@@ -6,10 +6,10 @@ use cluster::{AppendId, AppendResult, HomeEffect, HomeEvent, HomeMessage, Shard,
 
 use crate::books::Books;
 use crate::broken::Broken;
-use crate::faults::Faults;
+use crate::faults::{Alone, Faults};
 use crate::line::Line;
 use crate::log::Log;
-use crate::node::{Frame, Input, Node};
+use crate::node::{Frame, Input, Node, TokenUse};
 use crate::prng::Prng;
 
 /// The time of faults, and the time after it in which all is well, milliseconds.
@@ -68,8 +68,14 @@ pub(crate) enum Happening {
     },
     FlightEnds {
         flight: u64,
+        renewal: TokenUse,
         node: usize,
         life: u64,
+    },
+    /// A result of a renewal is handed in again.
+    HandIn {
+        renewal: TokenUse,
+        node: usize,
     },
     Fault,
     Client,
@@ -86,6 +92,8 @@ pub(crate) struct World {
     pub(crate) faults: Faults,
     pub(crate) books: Books,
     pub(crate) numbers: u64,
+    /// Results of renewals that no home has said to be over.
+    pub(crate) results: BTreeMap<TokenUse, Option<Line>>,
     pub(crate) traced: bool,
     /// A change that is made when all is well.
     pub(crate) last: Option<u64>,
@@ -99,7 +107,12 @@ impl World {
         let nodes: Vec<Node> = (0..count)
             .map(|at| Node::new(at, drift(&mut prng)))
             .collect();
-        let faults = Faults::new(&mut prng, count);
+        let mut faults = Faults::new(&mut prng, count);
+        match broken {
+            Broken::ReceiptIsContact | Broken::AdmitsWithoutEnd => faults.leave_alone(Alone::Stops),
+            Broken::ResultsOnce => faults.leave_alone(Alone::Drains),
+            _ => {}
+        }
         let mut world = Self {
             prng,
             broken,
@@ -111,6 +124,7 @@ impl World {
             faults,
             books: Books::default(),
             numbers: 0,
+            results: BTreeMap::new(),
             last: None,
             traced: std::env::var("HOMES_TRACE").is_ok(),
         };
@@ -181,7 +195,13 @@ impl World {
                     self.crash(node);
                 }
             }
-            Happening::FlightEnds { flight, node, life } => self.flight_ends(flight, node, life),
+            Happening::FlightEnds {
+                flight,
+                renewal,
+                node,
+                life,
+            } => self.flight_ends(flight, renewal, node, life),
+            Happening::HandIn { renewal, node } => self.hands_in(node, renewal),
             Happening::Fault => self.fault(),
             Happening::Client => self.client(),
         }
@@ -330,7 +350,12 @@ impl World {
             } => {
                 let shard = subject.shard.clone();
                 let before = self.log.stream.len();
-                let result = self.log.append(subject, expected, id, message);
+                let result = if self.faults.is_log_full && !self.log.has_id(id) {
+                    self.books.count("not taken");
+                    AppendResult::NotTaken
+                } else {
+                    self.log.append(subject, expected, id, message)
+                };
                 if self.log.stream.len() > before {
                     self.books.appended(&self.log.stream[before], id);
                 }

@@ -73,6 +73,7 @@ impl KeptPins {
 
 impl Fold for KeptPins {
     const OWNER: &'static str = "pins";
+    const IS_FOR_ALL: bool = true;
     type Record = PinRecord;
 
     fn apply(&mut self, record: &PinRecord) {

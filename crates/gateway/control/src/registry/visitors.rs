@@ -136,7 +136,7 @@ impl Registry {
         self.identify(presented.into(), None).ok()
     }
 
-    /// The same, with the refusal of one that is not known.
+    /// The sender of a request, or the refusal of one that is not known. Records nothing.
     ///
     /// # Errors
     /// The refusal to send.

@@ -73,6 +73,7 @@ impl KeptBrakes {
 
 impl Fold for KeptBrakes {
     const OWNER: &'static str = "brakes";
+    const IS_FOR_ALL: bool = true;
     type Record = BrakeRecord;
 
     fn apply(&mut self, record: &BrakeRecord) {

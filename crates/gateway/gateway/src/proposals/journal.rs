@@ -207,6 +207,11 @@ fn submit(
     report: impl FnOnce(bool) + Send + 'static,
 ) {
     let report = move |result: Result<(), StoreError>| {
+        // The gateway ends with its time as the home. The record is stored or not: its callers
+        // learn from the next home which, and from this one nothing that may be false.
+        if matches!(result, Err(StoreError::Elsewhere)) {
+            return tracing::info!("a record of a proposal was under way as the home moved");
+        }
         if let Err(error) = &result {
             tracing::error!(%error, "the journal cannot be written");
         }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use cluster::{HeardNode, Heartbeat, HomeClaim, HomeLeft, Slot};
 
-use super::{In, Out};
+use super::{Content, In, Out, Tail};
 
 /// The content of a heartbeat.
 pub(crate) fn write_beat(beat: &Heartbeat) -> Vec<u8> {
@@ -45,15 +45,18 @@ fn write_claim(out: &mut Out, claim: &HomeClaim) {
 }
 
 /// The heartbeat of a content.
-pub(crate) fn read_beat(content: &Bytes) -> Option<Heartbeat> {
-    let mut input = In::new(content)?;
-    let beat = Heartbeat {
+pub(crate) fn read_beat(content: &Bytes) -> Content<Heartbeat> {
+    Content::of(content, Tail::Allowed, read)
+}
+
+fn read(input: &mut In) -> Option<Heartbeat> {
+    Some(Heartbeat {
         node: input.node()?,
         slot: input.option(|input| u16::try_from(input.number()?).ok().map(Slot))?,
         beat: input.number()?,
         up_ms: input.number()?,
         wall_ms: input.number()?,
-        config: input.number()?,
+        config: input.raw()?,
         revision: input.head()?,
         has_met_home: input.flag()?,
         lost: input.option(In::number)?,
@@ -62,8 +65,7 @@ pub(crate) fn read_beat(content: &Bytes) -> Option<Heartbeat> {
         heads: input.list(|input| Some((input.shard()?, input.list(In::head)?)))?,
         hears: input.list(read_hears)?,
         draining: input.flag()?,
-    };
-    input.end(beat)
+    })
 }
 
 fn read_claim(input: &mut In) -> Option<HomeClaim> {
@@ -81,7 +83,7 @@ fn read_left(input: &mut In) -> Option<HomeLeft> {
     Some(HomeLeft {
         shard: input.shard()?,
         epoch: input.number()?,
-        next: input.option(In::text)?,
+        next: input.option(In::name)?,
     })
 }
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use cluster::{CommonEntry, HomeMessage, HomeRecord, ShardSubject, Slot, StoredMessage};
 
-use super::{In, Out};
+use super::{Content, In, Out, Tail};
 use crate::line::ShardLine;
 
 /// The content of a record of the log.
@@ -14,10 +14,8 @@ pub(crate) fn write_message(message: &HomeMessage<ShardLine>) -> Vec<u8> {
 }
 
 /// The message of a record of the log.
-pub(crate) fn read_message(content: &Bytes) -> Option<HomeMessage<ShardLine>> {
-    let mut input = In::new(content)?;
-    let message = input.message()?;
-    input.end(message)
+pub(crate) fn read_message(content: &Bytes) -> Content<HomeMessage<ShardLine>> {
+    Content::of(content, Tail::None, In::message)
 }
 
 /// The content with which a stored message goes to all nodes.
@@ -31,18 +29,18 @@ pub(crate) fn write_stored(stored: &StoredMessage<ShardLine>) -> Vec<u8> {
 }
 
 /// The stored message of such a content.
-pub(crate) fn read_stored(content: &Bytes) -> Option<StoredMessage<ShardLine>> {
-    let mut input = In::new(content)?;
-    let subject = ShardSubject {
-        shard: input.shard()?,
-        epoch: input.number()?,
-    };
-    let stored = StoredMessage {
-        subject,
-        sequence: input.number()?,
-        message: input.message()?,
-    };
-    input.end(stored)
+pub(crate) fn read_stored(content: &Bytes) -> Content<StoredMessage<ShardLine>> {
+    Content::of(content, Tail::None, |input| {
+        let subject = ShardSubject {
+            shard: input.shard()?,
+            epoch: input.number()?,
+        };
+        Some(StoredMessage {
+            subject,
+            sequence: input.number()?,
+            message: input.message()?,
+        })
+    })
 }
 
 impl Out {
@@ -119,13 +117,13 @@ impl In {
             2 => HomeRecord::Lines(self.list(Self::entry)?),
             3 => HomeRecord::Fenced {
                 by: self.node()?,
-                next: self.option(Self::text)?,
+                next: self.option(Self::name)?,
             },
             4 => HomeRecord::Lost {
                 known: self.head()?,
             },
             5 => HomeRecord::Accepted,
-            _ => return None,
+            _ => return self.later(),
         })
     }
 
@@ -133,17 +131,17 @@ impl In {
         Some(match self.tag()? {
             1 => CommonEntry::Line(ShardLine(self.bytes()?)),
             2 => CommonEntry::NodeJoined {
-                name: self.text()?,
+                name: self.name()?,
                 slot: Slot(u16::try_from(self.number()?).ok()?),
             },
-            3 => CommonEntry::NodeLeft { name: self.text()? },
+            3 => CommonEntry::NodeLeft { name: self.name()? },
             4 => CommonEntry::Renewing {
                 account: self.text()?,
             },
             5 => CommonEntry::Renewed {
                 account: self.text()?,
             },
-            _ => return None,
+            _ => return self.later(),
         })
     }
 }

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{
-    Admission, AppendResult, HomeEffect, HomeEvent, Homes, HomesConfig, NodeId, NodeLife,
+    Admission, AppendResult, HomeEffect, HomeEvent, Homes, HomesConfig, NodeId, NodeLife, NodeTime,
     StoredMessage, TICK_MS,
 };
 
 use super::TestClock;
+use crate::carrier::latest_beat_alone;
 use crate::line::ShardLine;
-use crate::shared::Shared;
+use crate::shared::{EFFECTS_WAITING_MAX, Shared};
 
 type Log = Vec<StoredMessage<ShardLine>>;
 
@@ -50,15 +51,19 @@ fn answer(log: &mut Log, effect: HomeEffect<ShardLine>) -> Option<HomeEvent<Shar
     })
 }
 
-#[tokio::test(start_paused = true)]
-async fn nothing_is_admitted_before_the_word_about_it_is_carried_out() {
+fn shared() -> Shared {
     let incarnation = NodeLife {
         directory: 1,
         life: 1,
     };
     let name = "alone".into();
     let config = HomesConfig::new(NodeId { name, incarnation }, Vec::new());
-    let shared = Shared::new(Homes::new(config), Arc::new(TestClock::new()));
+    Shared::new(Homes::new(config), Arc::new(TestClock::new()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_admitted_before_the_word_about_it_is_carried_out() {
+    let shared = shared();
     let mut log = Log::new();
     let is_admitted = || matches!(shared.view(Homes::admission), Admission::Until(_));
     for _ in 0..200 {
@@ -74,4 +79,61 @@ async fn nothing_is_admitted_before_the_word_about_it_is_carried_out() {
     assert!(!shared.admits(), "it was not carried out");
     shared.admit(shared.view(Homes::admission));
     assert!(shared.admits());
+    shared.end();
+    assert!(!shared.admits(), "it is over");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_effects_wait_takes_no_ticks_until_they_are_carried_out() {
+    let shared = shared();
+    shared.step(HomeEvent::Tick);
+    let mut ticket = 0;
+    while shared.waiting() < EFFECTS_WAITING_MAX {
+        let line = ShardLine("line".into());
+        // It is no home: each is refused.
+        shared.step(HomeEvent::Store {
+            shard: cluster::Shard::Common,
+            ticket,
+            line,
+        });
+        ticket += 1;
+    }
+    let before = shared.waiting();
+    tokio::time::advance(Duration::from_secs(60)).await;
+    shared.step_if_free(HomeEvent::Tick);
+    assert_eq!(shared.waiting(), before);
+    assert_eq!(shared.effects().await.len(), before);
+    shared.step_if_free(HomeEvent::Tick);
+    assert!(shared.waiting() > 0);
+}
+
+#[test]
+fn of_heartbeats_that_wait_the_latest_alone_is_sent() {
+    let incarnation = NodeLife {
+        directory: 1,
+        life: 1,
+    };
+    let name = "alone".into();
+    let config = HomesConfig::new(NodeId { name, incarnation }, Vec::new());
+    let mut homes: Homes<ShardLine> = Homes::new(config);
+    let mut effects = Vec::new();
+    for steady_ms in [0, 1_000, 2_000] {
+        let time = NodeTime {
+            steady_ms,
+            wall_ms: 0,
+        };
+        effects.extend(homes.step(time, HomeEvent::Tick));
+    }
+    let beats = |effects: &[HomeEffect<ShardLine>]| -> Vec<u64> {
+        let beats = effects.iter().filter_map(|effect| match effect {
+            HomeEffect::Publish(beat) => Some(beat.beat),
+            _ => None,
+        });
+        beats.collect()
+    };
+    let others = effects.len() - beats(&effects).len();
+    assert_eq!(beats(&effects), [1, 2, 3]);
+    let left = latest_beat_alone(effects);
+    assert_eq!(beats(&left), [3]);
+    assert_eq!(left.len(), 1 + others);
 }

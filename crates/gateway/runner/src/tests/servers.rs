@@ -4,14 +4,14 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use cluster::{HomeEffect, NotStored, Shard};
+use cluster::{NotStored, Shard};
 use fabric::nats::{Nats, NatsConfig, NatsError};
 use harness::NatsServers;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
 use super::{Seen, Ways, eventually, started, store};
-use crate::{MachineClock, Runner, ShardLine};
+use crate::{MachineClock, Runner, UserEffect};
 
 const LONG: Duration = Duration::from_secs(30);
 /// The goal of a take-over.
@@ -103,7 +103,7 @@ impl Node {
     }
 
     fn refused(&self, number: u64) -> bool {
-        let is_refused = |one: &HomeEffect<ShardLine>| matches!(one, HomeEffect::NotStored { ticket, why: NotStored::NotHome, .. } if *ticket == number);
+        let is_refused = |one: &UserEffect| matches!(one, UserEffect::NotStored { ticket, why: NotStored::NotHome, .. } if *ticket == number);
         self.seen.count(is_refused) == 1
     }
 }

@@ -4,15 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use cluster::{
-    CommonEntry, HomeEffect, HomeEvent, HomeRecord, NotStored, Shard, StepDownCause, StoredMessage,
-};
+use cluster::{CommonEntry, HomeRecord, NotStored, Shard, StepDownCause, StoredMessage};
 use fabric::sim::{Faults, NodeNumber, Simulated};
 use fabric::{ClusterKeys, Record};
 
 use super::{KEY, Seen, TestClock, Ways, eventually, line, started, store, topic};
-use crate::encoding::read_message;
-use crate::{LINE_BYTES_MAX, LineTooLong, Runner, ShardLine};
+use crate::encoding::{Content, read_message};
+use crate::{LINE_BYTES_MAX, LineTooLong, Runner, ShardLine, UserEffect};
 
 const LONG: Duration = Duration::from_secs(120);
 const NODES: [NodeNumber; 3] = [0, 1, 2];
@@ -101,13 +99,16 @@ fn opened(record: &Record) -> StoredMessage<ShardLine> {
     } else {
         topic()
     };
+    let Content::Read(message) = read_message(&Bytes::from(content)) else {
+        panic!("it is no message");
+    };
     StoredMessage {
         subject: cluster::ShardSubject {
             shard,
             epoch: epoch.parse().unwrap(),
         },
         sequence: record.sequence,
-        message: read_message(&Bytes::from(content)).unwrap(),
+        message,
     }
 }
 
@@ -174,8 +175,8 @@ async fn a_topic_s_lines_come_to_its_next_home() {
     let noted = seen.count(|_| true);
     eventually(LONG, "another home", || three.home(&topic()).is_some()).await;
     let next = &three.nodes[three.home(&topic()).unwrap()].seen;
-    let has_all = |one: &HomeEffect<ShardLine>| {
-        let HomeEffect::BecomeHome { shard, lines, .. } = one else {
+    let has_all = |one: &UserEffect| {
+        let UserEffect::BecomeHome { shard, lines, .. } = one else {
             return false;
         };
         let all: Vec<_> = (0..400)
@@ -204,10 +205,10 @@ async fn an_append_without_an_answer_is_stored_once() {
     }
 }
 
-fn is_step_down(effect: &HomeEffect<ShardLine>) -> bool {
+fn is_step_down(effect: &UserEffect) -> bool {
     matches!(
         effect,
-        HomeEffect::StepDown {
+        UserEffect::StepDown {
             shard: Shard::Common,
             ..
         }
@@ -229,10 +230,10 @@ async fn a_deposed_home_appends_nothing() {
     let says = |node: &Node| node.seen.count(is_step_down) == 0;
     assert!(says(deposed), "it takes itself for the home");
     store(&deposed.runner, Shard::Common, 2, "of the deposed");
-    let is_fenced = |one: &HomeEffect<ShardLine>| {
+    let is_fenced = |one: &UserEffect| {
         matches!(
             one,
-            HomeEffect::StepDown {
+            UserEffect::StepDown {
                 shard: Shard::Common,
                 why: StepDownCause::Fenced,
                 ..
@@ -243,10 +244,10 @@ async fn a_deposed_home_appends_nothing() {
     assert!(!deposed.seen.has_stored(2));
     assert_eq!(three.times_in_log("of the deposed"), 0);
     store(&deposed.runner, Shard::Common, 3, "again");
-    let refused = |one: &HomeEffect<ShardLine>| {
+    let refused = |one: &UserEffect| {
         matches!(
             one,
-            HomeEffect::NotStored {
+            UserEffect::NotStored {
                 ticket: 3,
                 why: NotStored::NotHome,
                 ..
@@ -284,13 +285,12 @@ async fn a_node_whose_disk_takes_no_heads_acknowledges_nothing() {
 async fn a_line_that_no_record_takes_is_refused_and_the_longest_is_stored() {
     let three = Three::start(5, Faults::default()).await;
     let home = &three.nodes[three.home(&Shard::Common).unwrap()];
-    let event = |bytes: usize| HomeEvent::Store {
-        shard: Shard::Common,
-        ticket: 1,
-        line: ShardLine(vec![b'x'; bytes].into()),
+    let store = |bytes: usize| {
+        let line = ShardLine(vec![b'x'; bytes].into());
+        home.runner.store(Shard::Common, 1, line)
     };
-    let refused = home.runner.hand_in(event(LINE_BYTES_MAX + 1));
+    let refused = store(LINE_BYTES_MAX + 1);
     assert_eq!(refused, Err(LineTooLong(LINE_BYTES_MAX + 1)));
-    home.runner.hand_in(event(LINE_BYTES_MAX)).unwrap();
+    store(LINE_BYTES_MAX).unwrap();
     eventually(LONG, "confirmed", || home.seen.has_confirmed(1)).await;
 }

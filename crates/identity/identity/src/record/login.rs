@@ -1,6 +1,9 @@
 //! Records of the gateway's own authorization server: families of refresh tokens, and consents.
 
+use auth::TokenHash;
 use serde::{Deserialize, Serialize};
+
+use crate::login::CONSOLE_CLIENT;
 
 /// A family of refresh tokens: what one consent of a participant gave to one client. No record
 /// holds a token.
@@ -35,6 +38,21 @@ pub struct Family {
     pub expires_ms: u64,
     /// Time at which the family ends however often it is renewed, in Unix milliseconds.
     pub ends_ms: u64,
+}
+
+impl Family {
+    /// Whether its client opens anything with its tokens. The gateway's own console does not: when its
+    /// sign-ins end, other clients of the participant go on.
+    #[must_use]
+    pub fn opens(&self) -> bool {
+        self.client != client_digest(CONSOLE_CLIENT)
+    }
+}
+
+/// SHA-256 of the id of a client, as records have it: 64 hexadecimal digits.
+#[must_use]
+pub fn client_digest(id: &str) -> String {
+    TokenHash::of(id).to_string()
 }
 
 /// The next refresh token of a family. The one before stays known, so that its second use is
@@ -72,4 +90,30 @@ pub struct Consent {
     pub remembered: bool,
     /// Time in Unix milliseconds.
     pub at_ms: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sign_ins_of_the_console_open_nothing_and_those_of_clients_do() {
+        let family = |client: &str| Family {
+            id: "f".to_owned(),
+            participant: "ann".to_owned(),
+            client: client_digest(client),
+            client_name: client.to_owned(),
+            client_uri: None,
+            resource: String::new(),
+            scopes: Vec::new(),
+            sha256: String::new(),
+            before: None,
+            began_ms: 0,
+            renewed_ms: 0,
+            expires_ms: 0,
+            ends_ms: 0,
+        };
+        assert!(!family(CONSOLE_CLIENT).opens());
+        assert!(family("https://client.example/c").opens());
+    }
 }

@@ -2,6 +2,7 @@
 //! configuration of the server.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use client::AccountFault;
 use platform::unix_ms;
@@ -13,8 +14,22 @@ use crate::config::AuthorizationKind;
 use crate::registration::Use;
 use crate::site::fault_of;
 use crate::token::{self, IssuedTokens};
+use crate::token_uses::{NotUsable, TokenUse};
 use crate::trouble::Trouble;
 use crate::vault::Saved;
+
+/// Uses by others that are waited for, one after the other, before the renewal is put off.
+const USES_MAX: usize = 3;
+
+/// The beginning of a use of a refresh token.
+enum UseBegan {
+    /// No other process has the token.
+    Alone,
+    /// Others have it, and wait for this use.
+    AmongOthers(Box<dyn TokenUse>),
+    /// Another one has used it, and its tokens are taken over.
+    Over,
+}
 
 impl Account {
     /// Asks for new tokens: by the refresh token, or as the machine that it is. `may_wait` leaves a
@@ -26,10 +41,20 @@ impl Account {
         if self.adopt() && self.ready().is_some() {
             return Ok(());
         }
+        let mut token_use = None;
         let renewed = if self.site.is_machine() {
             self.machine().await
         } else {
-            self.refresh().await
+            match self.begin_use().await {
+                Ok(UseBegan::Alone) => self.refresh().await,
+                Ok(UseBegan::AmongOthers(began)) => {
+                    let refreshed = self.refresh_within(began.time_left()).await;
+                    token_use = Some(began);
+                    refreshed
+                }
+                Ok(UseBegan::Over) => return Ok(()),
+                Err(trouble) => Err(trouble),
+            }
         };
         match renewed {
             Ok(saved) => {
@@ -38,6 +63,8 @@ impl Account {
                     // The tokens before are of no use any more, so these are used in any case.
                     if let Err(error) = self.site.services.vault.keep(&place, &saved).await {
                         tracing::error!(server = self.site.name, %error, "renewed tokens are not kept: a restart loses the sign-in");
+                    } else if let Some(token_use) = token_use {
+                        token_use.end();
                     }
                 }
                 let mut book = self.book.lock();
@@ -131,6 +158,33 @@ impl Account {
             RecordedVerdict::Refused,
             &format!("refused to renew {}: {trouble}", self.whose()),
         );
+    }
+
+    /// Waits until this process may use the refresh token.
+    async fn begin_use(&self) -> Result<UseBegan, Trouble> {
+        let Some(uses) = self.site.services.token_uses.get() else {
+            return Ok(UseBegan::Alone);
+        };
+        let account = self.place().digest();
+        for _ in 0..USES_MAX {
+            match uses.begin(&account).await {
+                Ok(began) => return Ok(UseBegan::AmongOthers(began)),
+                Err(NotUsable::Used) if self.adopt() && self.ready().is_some() => {
+                    return Ok(UseBegan::Over);
+                }
+                Err(NotUsable::Used) => {}
+                Err(NotUsable::Elsewhere) => break,
+            }
+        }
+        Err(Trouble::Elsewhere)
+    }
+
+    async fn refresh_within(&self, time: Duration) -> Result<Saved, Trouble> {
+        if time.is_zero() {
+            return Err(Trouble::Elsewhere);
+        }
+        let refreshed = tokio::time::timeout(time, self.refresh()).await;
+        refreshed.unwrap_or(Err(Trouble::Elsewhere))
     }
 
     async fn refresh(&self) -> Result<Saved, Trouble> {

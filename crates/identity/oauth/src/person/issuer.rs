@@ -11,14 +11,16 @@ use super::place::{
     SignInPlace,
 };
 use crate::dialer::{AllowedAddresses, DialError, Dialer, Subnet, Way, parse_url};
+use crate::discovery::check_for_people;
 use crate::metadata::{AuthorizationServer, authorization_server};
 use crate::registration::with_secret;
+use crate::retries::Retries;
 use crate::secret::Secret;
 use crate::token::{ClientAuth, IssuedTokens, OAuthClient, TokenGrant, request, revoke};
 use crate::trouble::Trouble;
 
 /// Time that an issuer's metadata is kept, in milliseconds.
-const METADATA_MS: u64 = 3_600_000;
+pub const METADATA_MS: u64 = 3_600_000;
 
 /// The gateway as a client of an issuer, for its own pages.
 #[derive(Clone, PartialEq, Eq)]
@@ -81,13 +83,35 @@ struct Found {
     at_ms: u64,
 }
 
+/// What is known of an issuer.
+#[derive(Default)]
+struct State {
+    found: Option<Found>,
+    /// Why the last fetch failed.
+    failure: Option<Trouble>,
+    retries: Retries,
+}
+
+impl State {
+    /// The issuer as an authorization server, or why it cannot be used for now.
+    fn known(&self) -> Option<Result<Arc<AuthorizationServer>, Trouble>> {
+        if let Some(found) = &self.found
+            && unix_ms() < found.at_ms.saturating_add(METADATA_MS)
+        {
+            return Some(Ok(Arc::clone(&found.server)));
+        }
+        let failure = self.failure.clone()?;
+        (!self.retries.left().is_zero()).then_some(Err(failure))
+    }
+}
+
 /// An issuer at which people sign in for the gateway's own pages.
 pub struct PageIssuer {
     /// Its settings.
     pub spec: PageSpec,
     dialer: Dialer,
     reach: AllowedAddresses,
-    kept: Mutex<Option<Found>>,
+    state: Mutex<State>,
     /// Held by the one that fetches the metadata.
     flight: tokio::sync::Mutex<()>,
 }
@@ -102,7 +126,7 @@ impl PageIssuer {
             reach: AllowedAddresses::of(&parse_url(&spec.issuer)?, &spec.allowed),
             spec,
             dialer,
-            kept: Mutex::default(),
+            state: Mutex::default(),
             flight: tokio::sync::Mutex::default(),
         })
     }
@@ -114,25 +138,30 @@ impl PageIssuer {
         }
     }
 
-    fn known(&self) -> Option<Arc<AuthorizationServer>> {
-        let kept = self.kept.lock();
-        let fresh = kept
-            .as_ref()
-            .filter(|found| unix_ms() < found.at_ms.saturating_add(METADATA_MS));
-        fresh.map(|found| Arc::clone(&found.server))
+    fn known(&self) -> Option<Result<Arc<AuthorizationServer>, Trouble>> {
+        self.state.lock().known()
     }
 
-    /// The issuer as an authorization server. Its metadata is fetched by one for all that wait.
+    /// The issuer as an authorization server. Its metadata is fetched by one for all that wait, and not at
+    /// once again after a failure.
     async fn server(&self) -> Result<Arc<AuthorizationServer>, Trouble> {
         if let Some(known) = self.known() {
-            return Ok(known);
+            return known;
         }
         let _flight = self.flight.lock().await;
         if let Some(known) = self.known() {
-            return Ok(known);
+            return known;
         }
-        let found = self.found().await;
-        found.inspect_err(|trouble| self.log(trouble))
+        let fetched = self.fetched().await;
+        let mut state = self.state.lock();
+        state.retries.note(fetched.is_ok());
+        state.failure = fetched.as_ref().err().cloned();
+        state.found = fetched.as_ref().ok().map(|server| Found {
+            server: Arc::clone(server),
+            at_ms: unix_ms(),
+        });
+        drop(state);
+        fetched.inspect_err(|trouble| self.log(trouble))
     }
 
     /// Writes for operators why the issuer cannot be used.
@@ -141,25 +170,13 @@ impl PageIssuer {
     }
 
     /// Fetches the metadata.
-    async fn found(&self) -> Result<Arc<AuthorizationServer>, Trouble> {
+    async fn fetched(&self) -> Result<Arc<AuthorizationServer>, Trouble> {
         let issuer = &self.spec.issuer;
         let found = authorization_server(&self.dialer, issuer, &self.reach).await?;
-        let lacks = |what: &str| Trouble::Metadata(format!("the issuer `{issuer}` {what}"));
-        let found = found.ok_or_else(|| lacks("has no metadata"))?;
-        if found.token_endpoint.is_none() {
-            return Err(lacks("has no token endpoint"));
-        }
-        // A server that knows no PKCE ignores the challenge, and no code is bound to its sign-in then.
-        let mut methods = found.code_challenge_methods_supported.iter();
-        if !methods.any(|method| method == "S256") {
-            return Err(lacks("does not say that it knows PKCE with S256"));
-        }
-        let server = Arc::new(found);
-        *self.kept.lock() = Some(Found {
-            server: Arc::clone(&server),
-            at_ms: unix_ms(),
-        });
-        Ok(server)
+        let none = || Trouble::Metadata(format!("the issuer `{issuer}` has no metadata"));
+        let found = found.ok_or_else(none)?;
+        check_for_people(&found)?;
+        Ok(Arc::new(found))
     }
 
     async fn ask(
@@ -171,10 +188,11 @@ impl PageIssuer {
         let client = self.spec.client.at(server);
         let asked = request(self.way(), server, &client, grant, resource).await;
         asked.inspect_err(|trouble| {
-            self.log(trouble);
+            // A refusal is about the person alone.
             if !trouble.is_refusal() {
+                self.log(trouble);
                 // It may have moved its endpoints.
-                *self.kept.lock() = None;
+                self.state.lock().found = None;
             }
         })
     }
@@ -192,8 +210,24 @@ impl PageIssuer {
             redirect_uri: sign_in.redirect_uri(),
         };
         let issued = self.ask(&server, &grant, sign_in.resource()).await?;
+        match self.asked(&server, sign_in, &issued) {
+            Ok(asked) => Ok(tokens(issued, asked)),
+            Err(error) => {
+                self.given_up(&tokens(issued, Asked::Unknown)).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// When the person was asked who it is, which must fit its sign-in.
+    fn asked(
+        &self,
+        server: &AuthorizationServer,
+        sign_in: &PersonSignIn,
+        issued: &IssuedTokens,
+    ) -> Result<Asked, PersonError> {
         let asked = match &sign_in.nonce {
-            None => Asked::Now,
+            None => Asked::Unknown,
             Some(nonce) => {
                 let expected = Expected {
                     issuer: &server.issuer,
@@ -206,7 +240,7 @@ impl PageIssuer {
             }
         };
         sign_in.check_asked(asked)?;
-        Ok(tokens(issued, asked))
+        Ok(asked)
     }
 
     async fn refreshed(
@@ -222,6 +256,13 @@ impl PageIssuer {
         // A server that returns none leaves the one before in force.
         renewed.refresh.get_or_insert_with(|| refresh.clone());
         Ok(renewed)
+    }
+
+    async fn given_up(&self, tokens: &PersonTokens) {
+        match &tokens.refresh {
+            Some(refresh) => self.revoked(refresh, "refresh_token").await,
+            None => self.revoked(&tokens.access, "access_token").await,
+        }
     }
 
     async fn revoked(&self, token: &Secret, hint: &str) {
@@ -246,13 +287,15 @@ fn tokens(issued: IssuedTokens, asked: Asked) -> PersonTokens {
 }
 
 impl SignInPlace for PageIssuer {
+    fn issuer(&self) -> &str {
+        &self.spec.issuer
+    }
+
     fn begin<'a>(&'a self, wish: PersonWish<'a>) -> Awaited<'a, Result<BegunPerson, PersonError>> {
         Box::pin(async move {
             let server = self.server().await?;
             let client = self.spec.client.asking();
-            let sign_in = PersonSignIn::new(&client, &wish);
-            let address = sign_in.address(&server, &client)?;
-            Ok(BegunPerson { address, sign_in })
+            Ok(BegunPerson::new(&server, &client, &wish)?)
         })
     }
 
@@ -273,11 +316,6 @@ impl SignInPlace for PageIssuer {
     }
 
     fn give_up(&self, tokens: PersonTokens) -> Awaited<'_, ()> {
-        Box::pin(async move {
-            match &tokens.refresh {
-                Some(refresh) => self.revoked(refresh, "refresh_token").await,
-                None => self.revoked(&tokens.access, "access_token").await,
-            }
-        })
+        Box::pin(async move { self.given_up(&tokens).await })
     }
 }

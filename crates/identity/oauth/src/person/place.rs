@@ -7,10 +7,10 @@ use platform::unix_ms;
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq as _;
 
-use crate::dialer::parse_url;
+use crate::authorize::CodeRequest;
 use crate::logins::{LOGIN_MS_MAX, LoginError, Response};
 use crate::metadata::AuthorizationServer;
-use crate::pkce::{challenge, unguessable};
+use crate::pkce::unguessable;
 use crate::secret::Secret;
 use crate::trouble::Trouble;
 
@@ -33,7 +33,7 @@ pub enum PersonError {
     #[error("the issuer did not ask again who you are")]
     NotAsked,
     /// The issuer does not say when it asked, so it is not known whether it did.
-    #[error("the issuer does not say when it asked who you are (`auth_time`)")]
+    #[error("it does not say when it asked who you are, so this does not count as a proof")]
     NoTime,
 }
 
@@ -84,14 +84,28 @@ pub struct BegunPerson {
     pub sign_in: PersonSignIn,
 }
 
+impl BegunPerson {
+    /// Begins a sign-in of a client at a server.
+    ///
+    /// # Errors
+    /// The server has no page at which people sign in.
+    pub fn new(
+        server: &AuthorizationServer,
+        client: &AskingClient<'_>,
+        wish: &PersonWish<'_>,
+    ) -> Result<Self, Trouble> {
+        let sign_in = PersonSignIn::new(client, wish);
+        let address = sign_in.address(server, client)?;
+        Ok(Self { address, sign_in })
+    }
+}
+
 /// When a person was last asked who it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
-    /// With this sign-in, as far as can be known.
-    Now,
     /// At this time, in Unix milliseconds.
     At(u64),
-    /// That is not known.
+    /// The place does not say.
     Unknown,
 }
 
@@ -112,6 +126,9 @@ pub struct PersonTokens {
 
 /// A place at which people sign in for the gateway's own pages.
 pub trait SignInPlace: Send + Sync {
+    /// The issuer of its tokens: another one must not get them.
+    fn issuer(&self) -> &str;
+
     /// Begins a sign-in.
     fn begin<'a>(&'a self, wish: PersonWish<'a>) -> Awaited<'a, Result<BegunPerson, PersonError>>;
 
@@ -153,9 +170,7 @@ pub struct AskingClient<'c> {
 }
 
 impl PersonSignIn {
-    /// A sign-in with this wish.
-    #[must_use]
-    pub fn new(client: &AskingClient<'_>, wish: &PersonWish<'_>) -> Self {
+    fn new(client: &AskingClient<'_>, wish: &PersonWish<'_>) -> Self {
         let fresh = || unguessable().expose().to_owned();
         Self {
             state: fresh(),
@@ -199,10 +214,7 @@ impl PersonSignIn {
     }
 
     /// The address at which the person signs in.
-    ///
-    /// # Errors
-    /// The place of the server has no such address.
-    pub fn address(
+    fn address(
         &self,
         server: &AuthorizationServer,
         client: &AskingClient<'_>,
@@ -210,43 +222,29 @@ impl PersonSignIn {
         let endpoint = server.authorization_endpoint.as_deref();
         let lacks =
             || Trouble::Metadata(format!("{} has no authorization endpoint", server.host()));
-        let mut url = parse_url(endpoint.ok_or_else(lacks)?)?;
-        let mut query = url.query_pairs_mut();
+        let request = CodeRequest {
+            client: client.id,
+            redirect_uri: &self.redirect_uri,
+            state: &self.state,
+            verifier: &self.verifier(),
+            scopes: client.scopes,
+            resource: self.resource(),
+        };
         let is_anew = self.max_age_secs == 0;
-        for (name, value) in client.params {
-            if !(is_anew && name == "prompt") {
-                query.append_pair(name, value);
-            }
+        let params = client.params.iter();
+        let params = params.filter(|(name, _)| !(is_anew && name == "prompt"));
+        let mut url = request.address(endpoint.ok_or_else(lacks)?, params)?;
+        let mut query = url.query_pairs_mut();
+        if let Some(nonce) = &self.nonce {
+            query
+                .append_pair("nonce", nonce)
+                .append_pair("max_age", &self.max_age_secs.to_string());
         }
-        query
-            .append_pair("response_type", "code")
-            .append_pair("client_id", client.id)
-            .append_pair("redirect_uri", &self.redirect_uri)
-            .append_pair("state", &self.state)
-            .append_pair("code_challenge", &challenge(&self.verifier()))
-            .append_pair("code_challenge_method", "S256");
-        for (name, value) in self.further(client) {
-            query.append_pair(name, &value);
+        if is_anew {
+            query.append_pair("prompt", "login");
         }
         drop(query);
         Ok(url.into())
-    }
-
-    /// Parameters that depend on the place and the wish.
-    fn further(&self, client: &AskingClient<'_>) -> Vec<(&'static str, String)> {
-        let mut all = Vec::new();
-        if !client.scopes.is_empty() {
-            all.push(("scope", client.scopes.join(" ")));
-        }
-        all.extend(self.resource.clone().map(|resource| ("resource", resource)));
-        if let Some(nonce) = &self.nonce {
-            all.push(("nonce", nonce.clone()));
-            all.push(("max_age", self.max_age_secs.to_string()));
-        }
-        if self.max_age_secs == 0 {
-            all.push(("prompt", "login".to_owned()));
-        }
-        all
     }
 
     /// The code that an answer of this server has for this sign-in.
@@ -269,7 +267,6 @@ impl PersonSignIn {
     /// It was longer ago, or is not known.
     pub fn check_asked(&self, asked: Asked) -> Result<(), PersonError> {
         match asked {
-            Asked::Now => Ok(()),
             Asked::Unknown if self.max_age_secs == 0 => Err(PersonError::NoTime),
             Asked::Unknown => Ok(()),
             Asked::At(at_ms) => {

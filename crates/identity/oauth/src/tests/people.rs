@@ -83,7 +83,7 @@ async fn a_person_of_an_issuer_gets_tokens_and_new_ones_for_the_resource_alone()
             .end(&begun.sign_in, &answer(&script, &begun.sign_in))
             .await;
         let tokens = tokens.ok().unwrap();
-        assert_eq!(tokens.asked, Asked::Now);
+        assert_eq!(tokens.asked, Asked::Unknown);
         let refresh = tokens.refresh.unwrap();
         assert!(issuer.renew(&refresh, RESOURCE).await.is_ok());
         let asked = script.asked.lock().unwrap().clone();
@@ -127,6 +127,11 @@ async fn an_id_token_that_is_not_of_the_sign_in_signs_no_person_in() {
             .end(&begun.sign_in, &answer(&script, &begun.sign_in))
             .await;
         assert_eq!(ended.err(), expect, "{changes}");
+        // Unused tokens are given back.
+        let given_back = script.asked().iter().any(|body| {
+            body.starts_with("revoke ") && body.contains("token=r&token_type_hint=refresh_token")
+        });
+        assert_eq!(given_back, expect.is_some(), "{:?}", script.asked());
     }
     let script = Script::start().await;
     let issuer = issuer(&script, &["openid"], true);
@@ -135,6 +140,42 @@ async fn an_id_token_that_is_not_of_the_sign_in_signs_no_person_in() {
         .end(&begun.sign_in, &answer(&script, &begun.sign_in))
         .await;
     assert_eq!(ended.err(), Some(PersonError::IdToken("is missing")));
+}
+
+#[tokio::test]
+async fn a_sign_in_without_an_id_token_is_no_proof_that_the_person_was_asked_anew() {
+    let script = Script::start().await;
+    let issuer = issuer(&script, &["profile"], true);
+    let wish = PersonWish {
+        redirect_uri: CALLBACK,
+        resource: RESOURCE,
+        max_age_secs: 0,
+    };
+    let begun = issuer.begin(wish).await.unwrap();
+    let ended = issuer
+        .end(&begun.sign_in, &answer(&script, &begun.sign_in))
+        .await;
+    assert_eq!(ended.err(), Some(PersonError::NoTime));
+}
+
+#[tokio::test]
+async fn one_fetch_of_metadata_that_fails_is_for_all_that_wait_and_for_a_while() {
+    let script = Script::start().await;
+    let issuer = issuer(&script, &[], true);
+    let metadata = &script.metadata;
+    metadata
+        .lock()
+        .unwrap()
+        .insert("issuer", json!("https://evil.example"));
+    let (one, two) = tokio::join!(begun(&issuer), begun(&issuer));
+    assert!(one.is_err() && one.err() == two.err());
+    metadata.lock().unwrap().clear();
+    assert!(begun(&issuer).await.is_err(), "not asked again at once");
+    assert_eq!(script.looks.load(Ordering::SeqCst), 1);
+    tokio::time::pause();
+    tokio::time::advance(crate::retries::RETRY_FIRST).await;
+    tokio::time::resume();
+    assert!(begun(&issuer).await.is_ok());
 }
 
 #[tokio::test]

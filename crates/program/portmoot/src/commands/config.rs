@@ -84,6 +84,20 @@ pub(crate) fn data_dir(loaded: &Loaded, then: &str) -> Result<PathBuf, Failure> 
     })
 }
 
+/// Refuses what a command would do with the data directory where that has none of the cluster's
+/// state.
+///
+/// # Errors
+/// When the configuration has a cluster.
+pub(crate) fn alone(loaded: &Loaded, why: &str) -> Result<(), Failure> {
+    if loaded.config.cluster.is_none() {
+        return Ok(());
+    }
+    let message = format!("{why}, and none runs with this data directory");
+    Err(Failure::new(Exit::Failed, "in_cluster", message)
+        .hint("start it: portmoot serve; or name one that runs: --url URL, with --token"))
+}
+
 pub(crate) fn run(command: ConfigCommand, output: Output) -> Result<Exit, Failure> {
     match command {
         ConfigCommand::Check(args) => check(
@@ -162,8 +176,11 @@ fn summary(loaded: &Loaded) -> String {
 }
 
 /// Problem for which `serve` would refuse a valid configuration: to listen for everybody while
-/// callers need no token.
+/// callers need no token. The nodes of a cluster alone know which tokens were issued.
 fn listen_problem(loaded: &Loaded) -> Option<Problem> {
+    if loaded.config.cluster.is_some() {
+        return None;
+    }
     let names_data_dir = loaded
         .found
         .as_ref()
@@ -190,8 +207,11 @@ fn listen_problem(loaded: &Loaded) -> Option<Problem> {
 }
 
 /// Problem for which `serve` refuses a valid configuration: guests of a topic are limited by
-/// `anonymous`, and nothing makes callers guests.
+/// `anonymous`, and nothing makes callers guests. Of a cluster it is not known here.
 pub(crate) fn guest_problem(loaded: &Loaded) -> Option<Problem> {
+    if loaded.config.cluster.is_some() {
+        return None;
+    }
     let names_data_dir = loaded
         .found
         .as_ref()

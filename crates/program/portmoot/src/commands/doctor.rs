@@ -1,7 +1,11 @@
 //! Command `doctor`: checks everything that a gateway needs, without starting one, and asks the one
 //! that runs; each failed check suggests a fix.
 
+mod check;
+mod cluster;
+
 use std::net::TcpListener;
+use std::path::Path;
 
 use config::Config;
 use identity::AccessState;
@@ -13,6 +17,8 @@ use serde_json::{Value, json};
 use store::{Directory, PeekedJournal};
 use tls::ClientTls;
 use upstream::config::{ProtoConfig, ServerConfig, StdioConfig, Transport};
+
+use check::{Check, Severity, failed, passed};
 
 use crate::cli::CheckArgs;
 use crate::commands::config::sources;
@@ -36,21 +42,6 @@ const ANEW: &str = "stop the gateway, and start it anew from here";
 
 /// Transport, as the API names it, of a server that lacks something to start.
 const UNUSABLE: &str = "unusable";
-
-/// Result of one check.
-struct Check {
-    what: String,
-    severity: Severity,
-    found: String,
-    fix: Option<String>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Severity {
-    Ok,
-    Warning,
-    Error,
-}
 
 pub(crate) async fn run(args: &CheckArgs, output: Output) -> Result<Exit, Failure> {
     let sources = ConfigSources {
@@ -95,6 +86,7 @@ pub(crate) async fn run(args: &CheckArgs, output: Output) -> Result<Exit, Failur
                 checks.extend(other_files(&loaded));
             }
             checks.extend(examine(&loaded.config, is_foreign, &live));
+            checks.extend(cluster::checks(&loaded.config).await);
             checks.extend(passed_on(&loaded.config));
             checks.extend(loaded.config.notifications.iter().map(notifications));
         }
@@ -165,6 +157,8 @@ fn examine(config: &Config, is_foreign: bool, live: &Live) -> Vec<Check> {
         ]
     } else {
         let (data, state, runs) = data_dir(config);
+        // The nodes of a cluster have their state in common, elsewhere.
+        let state = state.filter(|_| config.cluster.is_none());
         let grants = state.as_ref().and_then(|state| grants(config, state));
         [data, port(config, runs), tokens(config, state.as_ref())]
             .into_iter()
@@ -565,7 +559,10 @@ fn data_dir(config: &Config) -> (Check, Option<AccessState>, Option<String>) {
     }
     if !dir.exists() {
         // Without creating it: its nearest existing ancestor must be writable.
-        let parent = dir.ancestors().skip(1).find(|parent| parent.is_dir());
+        let mut parents = dir.ancestors().skip(1);
+        let parent = parents.find(|parent| parent.as_os_str().is_empty() || parent.is_dir());
+        // The parent of a lone name is this directory.
+        let parent = parent.map(|parent| Path::new(".").join(parent));
         let parent = parent.and_then(|parent| parent.metadata().ok());
         let check = if parent.is_some_and(|data| !data.permissions().readonly()) {
             passed(
@@ -730,41 +727,4 @@ fn report(checks: &[Check], healthy: bool, output: Output) {
     } else {
         "some checks failed; each has a `fix` above"
     });
-}
-
-impl Severity {
-    /// Its colour, a code of ECMA-48.
-    fn color(self) -> &'static str {
-        match self {
-            Self::Ok => "32",
-            Self::Warning => "33",
-            Self::Error => "31",
-        }
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Severity::Ok => "ok",
-            Severity::Warning => "careful",
-            Severity::Error => "wrong",
-        }
-    }
-}
-
-fn passed(what: &str, found: impl Into<String>) -> Check {
-    Check {
-        what: what.to_owned(),
-        severity: Severity::Ok,
-        found: found.into(),
-        fix: None,
-    }
-}
-
-fn failed(what: &str, found: impl Into<String>, fix: impl Into<String>) -> Check {
-    Check {
-        what: what.to_owned(),
-        severity: Severity::Error,
-        found: found.into(),
-        fix: Some(fix.into()),
-    }
 }

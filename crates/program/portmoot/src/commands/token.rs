@@ -15,7 +15,7 @@ use store::audit::LogFiles;
 use store::recorder::Recorder;
 
 use crate::cli::{GatewayArgs, TokenCommand};
-use crate::commands::config::{data_dir, note_unmatched};
+use crate::commands::config::{alone, data_dir, note_unmatched};
 use crate::commands::target::Target;
 use crate::commands::view::{cell, texts};
 use crate::remote::{Remote, api};
@@ -140,6 +140,7 @@ fn token_store(args: &GatewayArgs, output: Output) -> Result<TokenStore, Failure
     match Target::of(&args.running, Some(args.yes), output)? {
         Target::Running(running) => running.endpoint().map(TokenStore::Gateway),
         Target::Own(loaded) => {
+            alone(&loaded, "tokens of a cluster are kept by its nodes")?;
             let dir = data_dir(&loaded, "tokens cannot be stored")?;
             Ok(TokenStore::Local {
                 config: Box::new(loaded.config),

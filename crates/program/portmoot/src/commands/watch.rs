@@ -99,6 +99,7 @@ pub(super) fn interval(command: &Command) -> Result<Option<Duration>, Failure> {
         | Command::Version
         | Command::Completions { .. }
         | Command::Rules(_)
+        | Command::Cluster(_)
         | Command::Man { .. } => return Ok(None),
     };
     let every = watch

@@ -12,6 +12,33 @@ pub(super) struct Callers {
     pub(super) need_token: bool,
     /// The names to which tokens are issued.
     pub(super) issued: Vec<String>,
+    /// The part of this process in its cluster, if it is in one.
+    pub(super) cluster: Option<ClusterPart>,
+}
+
+/// The part of a process in its cluster.
+pub(super) struct ClusterPart {
+    /// The cluster's name.
+    pub(super) name: String,
+    /// The name of this node.
+    pub(super) node: String,
+    /// The name of the other node that is the home; `None` if this one is, or none is known.
+    pub(super) other_home: Option<String>,
+    /// Whether this node is the home.
+    pub(super) is_home: bool,
+}
+
+impl ClusterPart {
+    fn line(&self) -> String {
+        let Self { name, node, .. } = self;
+        match &self.other_home {
+            Some(home) => format!("{name}: this node is {node}; {home} is the home, which serves"),
+            None if self.is_home => {
+                format!("{name}: this node is {node}, and the home, which serves")
+            }
+            None => format!("{name}: this node is {node}; no node is the home yet"),
+        }
+    }
 }
 
 /// The text of a gateway that is reached at `own_url`.
@@ -26,6 +53,9 @@ pub(super) fn text(loaded: &Loaded, own_url: &str, callers: &Callers) -> String 
         format!("servers  {}", servers(loaded, &program)),
         format!("callers  {}", who_calls(config, callers, &program)),
     ];
+    if let Some(part) = &callers.cluster {
+        lines.push(format!("cluster  {}", part.line()));
+    }
     if !callers.need_token {
         lines.push(format!("agents   {program} token new agent --capability \"mcp/request:*/list\" --capability \"mcp/proposal:*\"     a name, and calls that wait for you"));
     }
@@ -84,6 +114,9 @@ fn next(loaded: &Loaded, program: &str) -> String {
 }
 
 fn who_calls(config: &Config, callers: &Callers, program: &str) -> String {
+    if callers.cluster.as_ref().is_some_and(|part| !part.is_home) {
+        return format!("as the home has it: {program} token ls");
+    }
     if !callers.need_token {
         return "need no token: connections from this machine act as the local user".to_owned();
     }

@@ -106,6 +106,7 @@ fn keep_fixed(before: &Config, after: &mut Config) -> Vec<&'static str> {
     );
     keep_limits(&mut fixed, &before.limits, Arc::make_mut(&mut after.limits));
     fixed.keep("audit", &before.audit, &mut after.audit);
+    fixed.keep("cluster", &before.cluster, &mut after.cluster);
     fixed.keep("registry", &before.references, &mut after.references);
     fixed.changed
 }

@@ -1,11 +1,13 @@
 //! A gateway from its start to its end: journal, identities, doors, reload.
 
-use std::net::SocketAddr;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use api::ConfigFile;
 use auth::{Sealer, TokenHash, encode_token};
+use axum::Router;
 use client::Guard;
 use config::Config;
 use control::{Registry, RegistryParts};
@@ -15,10 +17,10 @@ use identity::grants::{Grants, NOT_APPLIED};
 use identity::identities::tokens_configured;
 use identity::sign_ins::make_login_key;
 use identity::{AccessJournal, AccessState};
-use model::{RefusalCode, TopicName};
-use oauth::{ServerAccounts, vault::Vault};
+use model::{Refusal, RefusalCode, TopicName};
+use oauth::{ServerAccounts, token_uses::TokenUses, vault::Vault};
 use platform::{Mutex, random, unix_ms};
-use store::recorder::Recorder;
+use store::recorder::{Gate, Recorder};
 use store::{DirectoryOwner, JournalWriter, Ledger};
 use tls::ServerTls;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -45,10 +47,61 @@ pub(crate) struct Gateway {
     announced: Mutex<DirectoryOwner>,
 }
 
-/// The journal of a data directory, and what depends on the state that it had at the start.
+/// What a gateway is made of: its configuration, and what outlives it in the process.
+pub(crate) struct GatewayParts {
+    /// The configuration.
+    pub(crate) config: Config,
+    /// This program, for the guard process of children; without it children end only when the
+    /// gateway ends in order.
+    pub(crate) exe: Option<PathBuf>,
+    /// The configuration file that the API may change.
+    pub(crate) file: Option<Arc<ConfigFile>>,
+    /// The journal; `None` without a data directory.
+    pub(crate) journal: Option<JournalWriter>,
+    /// The audit log.
+    pub(crate) audit: Recorder,
+    /// The hash of the operator's key, if there is one.
+    pub(crate) operator: Option<TokenHash>,
+    /// Whether requests may be served at a moment, if that is a question.
+    pub(crate) gate: Option<Gate>,
+}
+
+impl GatewayParts {
+    /// Those of a gateway that is the only one with its data directory.
+    fn alone(
+        config: Config,
+        exe: Option<PathBuf>,
+        file: Option<Arc<ConfigFile>>,
+    ) -> Result<Self, Failure> {
+        let data_dir = config.data_dir.as_ref();
+        let journal = data_dir.map(|dir| JournalWriter::open(dir)).transpose()?;
+        let operator = match data_dir {
+            Some(dir) => operator_key(&config, dir, &encode_token(&random()))?,
+            None => None,
+        };
+        Ok(Self {
+            audit: audit(&config, journal.as_ref())?,
+            config,
+            exe,
+            file,
+            journal,
+            operator,
+            gate: None,
+        })
+    }
+}
+
+/// The audit log of a data directory.
+pub(crate) fn audit(
+    config: &Config,
+    directory: Option<&JournalWriter>,
+) -> Result<Recorder, Failure> {
+    let audit = Recorder::open(config.audit.policy(), directory, config.audit.files)?;
+    Ok(audit.redacting(config.audit.redaction()))
+}
+
+/// The state that the journal had at the start, and what depends on it.
 struct OpenedJournal {
-    /// `None` without a data directory.
-    writer: Option<JournalWriter>,
     /// The part of tokens, grants and sign-ins in it.
     ledger: Option<Ledger<AccessState>>,
     sealer: Sealer,
@@ -57,26 +110,23 @@ struct OpenedJournal {
 }
 
 impl OpenedJournal {
-    fn of(config: &Config) -> Result<Self, Failure> {
-        let Some(data_dir) = &config.data_dir else {
+    fn of(config: &Config, journal: Option<&JournalWriter>) -> Result<Self, Failure> {
+        let Some(writer) = journal else {
             return Ok(Self {
-                writer: None,
                 ledger: None,
                 // Nothing that it seals is read after the end of the process.
                 sealer: Sealer::new(&random(), None),
                 requires_token: tokens_configured(&config.identity, &AccessState::default()),
             });
         };
-        let writer = JournalWriter::open(data_dir)?;
         let ledger: Ledger<AccessState> = writer.ledger()?;
-        let sealer = identity::sealer(&writer, &random(), unix_ms())?;
+        let sealer = identity::sealer(writer, &random(), unix_ms())?;
         if config.identity.login.is_some() {
             make_login_key(&ledger, &random(), unix_ms())?;
         }
         let requires_token = ledger.state(|state| tokens_configured(&config.identity, state));
         writer.on_uncompacted(|error| tracing::error!(%error, "the journal cannot be compacted"));
         Ok(Self {
-            writer: Some(writer),
             ledger: Some(ledger),
             sealer,
             requires_token,
@@ -95,15 +145,18 @@ fn start_guard(exe: PathBuf) -> Option<Guard> {
     }
 }
 
-/// A new operator key, written into the data directory; its hash.
-fn operator_key(config: &Config, dir: &Path) -> Result<Option<TokenHash>, Failure> {
+/// Writes the operator key into the data directory, unless the configuration has none; its hash.
+pub(crate) fn operator_key(
+    config: &Config,
+    dir: &Path,
+    key: &str,
+) -> Result<Option<TokenHash>, Failure> {
     if !config.identity.operator_key {
         store::remove_operator_key(dir)?;
         return Ok(None);
     }
-    let key = encode_token(&random());
-    store::write_operator_key(dir, &key)?;
-    Ok(Some(TokenHash::of(&key)))
+    store::write_operator_key(dir, key)?;
+    Ok(Some(TokenHash::of(key)))
 }
 
 /// Accounts at servers, sealed with the operator's key if there is one.
@@ -137,6 +190,34 @@ fn log_not_applied(grants: &Grants) {
     }
 }
 
+/// The pages beside MCP: the API, the console, sign-ins.
+fn pages(
+    registry: &Arc<Registry>,
+    access: &Arc<AccessJournal>,
+    file: Option<Arc<ConfigFile>>,
+) -> Router {
+    let sign_in = sign_in(registry, access);
+    let connect = connect(registry, access, sign_in.as_ref());
+    let codes = Arc::default();
+    let api = api::router(registry, access, sign_in.clone(), &connect, file, &codes);
+    let pages = console(registry, sign_in.as_ref(), api.clone(), codes).merge(api);
+    let pages = pages.merge(signin::connect_router(connect));
+    match sign_in {
+        Some(sign_in) => pages.merge(signin::router(sign_in)),
+        None => pages,
+    }
+}
+
+/// That an address cannot be listened on.
+pub(crate) fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
+    Failure::new(
+        Exit::Failed,
+        "cannot_listen",
+        format!("cannot listen on {address}: {error}"),
+    )
+    .hint("another program may be using the port; choose one with --listen 127.0.0.1:PORT")
+}
+
 impl Gateway {
     /// Starts servers and opens topics; listens on nothing yet. `exe` is this program, for the
     /// guard process of children; without it children end only when the gateway ends in order.
@@ -145,24 +226,34 @@ impl Gateway {
     /// # Errors
     /// When the data directory cannot be used.
     pub(crate) fn start(
-        mut config: Config,
+        config: Config,
         exe: Option<PathBuf>,
         file: Option<Arc<ConfigFile>>,
     ) -> Result<Self, Failure> {
+        Self::of(GatewayParts::alone(config, exe, file)?)
+    }
+
+    /// As [`Gateway::start`], over a journal and an audit log that are open.
+    ///
+    /// # Errors
+    /// When the journal cannot be read or written.
+    pub(crate) fn of(parts: GatewayParts) -> Result<Self, Failure> {
+        let GatewayParts {
+            mut config,
+            exe,
+            file,
+            journal,
+            audit,
+            operator,
+            gate,
+        } = parts;
         // First: limits that the process cannot keep would be in all that follows.
         let descriptors = Descriptors::fit(&mut config);
         let OpenedJournal {
-            writer: journal,
             ledger,
             sealer,
             requires_token,
-        } = OpenedJournal::of(&config)?;
-        let audit = Recorder::open(config.audit.policy(), journal.as_ref(), config.audit.files)?
-            .redacting(config.audit.redaction());
-        let operator = match &config.data_dir {
-            Some(dir) => operator_key(&config, dir)?,
-            None => None,
-        };
+        } = OpenedJournal::of(&config, journal.as_ref())?;
         let access = AccessJournal::new(ledger, requires_token).with_operator(operator);
         let access = Arc::new(access);
         let standing = access.standing(&config.identity);
@@ -182,16 +273,8 @@ impl Gateway {
             accounts,
         };
         let registry = Registry::start(start)?;
-        let sign_in = sign_in(&registry, &access);
-        let connect = connect(&registry, &access, sign_in.as_ref());
-        let codes = Arc::default();
-        let api = api::router(&registry, &access, sign_in.clone(), &connect, file, &codes);
-        let mut pages = console(&registry, sign_in.as_ref(), api.clone(), codes).merge(api);
-        pages = pages.merge(signin::connect_router(connect));
-        if let Some(sign_in) = sign_in {
-            pages = pages.merge(signin::router(sign_in));
-        }
-        let doors = Doors::new(Arc::clone(&registry), pages)?;
+        let pages = pages(&registry, &access, file);
+        let doors = Doors::new(Arc::clone(&registry), pages, gate)?;
         let exporter = Exporter::new(&registry);
         exporter.put_in_force(registry.config().telemetry.as_ref());
         if let Some(words) = &registry.config().audit.export {
@@ -215,26 +298,77 @@ impl Gateway {
     /// When listening there is refused or impossible.
     pub(crate) async fn listen(&self) -> Result<SocketAddr, Failure> {
         let address = self.registry.config().doors.listen;
-        auth::check_listen_address(address, self.access.requires_token()).map_err(|refusal| {
-            Failure {
-                exit: Exit::Refused,
-                ..Failure::from(refusal)
-            }
-        })?;
-        let bound = self.doors.listen(address).map_err(|error| {
-            Failure::new(
-                Exit::Failed,
-                "cannot_listen",
-                format!("cannot listen on {address}: {error}"),
-            )
-            .hint("another program may be using the port; choose one with --listen 127.0.0.1:PORT")
-        })?;
+        self.check_address(address)?;
+        let bound = self.doors.listen(address);
+        let bound = bound.map_err(|error| cannot_listen(address, &error))?;
+        self.listens_at(bound);
+        self.announce()?;
+        Ok(bound)
+    }
+
+    /// Listens on a socket of the process, as [`Gateway::listen`].
+    ///
+    /// # Errors
+    /// As [`Gateway::listen`].
+    pub(crate) fn listen_on(&self, socket: TcpListener) -> Result<(), Failure> {
+        let bound = socket.local_addr();
+        let address = self.registry.config().doors.listen;
+        self.check_address(address)?;
+        let bound = bound.and_then(|bound| self.doors.listen_on(socket).map(|()| bound));
+        self.listens_at(bound.map_err(|error| cannot_listen(address, &error))?);
+        Ok(())
+    }
+
+    fn check_address(&self, address: SocketAddr) -> Result<(), Failure> {
+        let checked = auth::check_listen_address(address, self.access.requires_token());
+        checked.map_err(|refusal| Failure {
+            exit: Exit::Refused,
+            ..Failure::from(refusal)
+        })
+    }
+
+    /// Whether clients may be served that have reached another node at an address: as if this one
+    /// listened there.
+    fn may_listen(&self, at: SocketAddr) -> Result<(), Refusal> {
+        auth::check_listen_address(at, self.access.requires_token())?;
+        let doors = &self.registry.config().doors;
+        let has_tls = doors.tls.is_some();
+        // The doors themselves refuse proto-mcp by the address of the home.
+        match auth::check_proto_listen(doors.listen, has_tls) {
+            Ok(()) => auth::check_proto_listen(at, has_tls),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Has other processes with the same refresh tokens asked before one is used.
+    pub(crate) fn use_tokens_by(&self, uses: Arc<dyn TokenUses>) {
+        let _ = self.registry.accounts.services().token_uses.set(uses);
+    }
+
+    /// Notes where it listens.
+    fn listens_at(&self, bound: SocketAddr) {
         self.descriptors.log();
         let _ = self.bound.set(bound);
         let has_tls = self.registry.config().doors.tls.is_some();
         *self.registry.accounts.services().base_url.write() = url_of(&bound.to_string(), has_tls);
-        self.announce()?;
-        Ok(bound)
+    }
+
+    /// Serves a connection whose client has reached another node of the cluster, at the address
+    /// `at`.
+    pub(crate) async fn conveyed(
+        &self,
+        wire: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        client: SocketAddr,
+        at: SocketAddr,
+    ) {
+        // Another node may listen where the home may not.
+        if let Err(refusal) = self.may_listen(at) {
+            tracing::warn!(target: LOG_TARGET, %at, why = %refusal.message, "a connection of another node is refused");
+            return;
+        }
+        if let Err(error) = self.doors.conveyed(wire, client.ip(), at).await {
+            tracing::warn!(%error, "a connection of another node cannot be served");
+        }
     }
 
     /// Writes what commands must know of it into the data directory.
@@ -346,6 +480,12 @@ impl Gateway {
     /// Drains, then ends sessions and servers.
     pub(crate) async fn stop(&self) {
         self.drain().await;
+        self.end().await;
+    }
+
+    /// Ends sessions and servers, without a time for open calls.
+    pub(crate) async fn end(&self) {
+        self.registry.release_held();
         // While the servers that it measures are there.
         let exported = self.exporter.end();
         let closed = self.doors.close();

@@ -8,8 +8,8 @@ use harness::{
 
 use crate::front::{Front, binary, over_http, over_stdio};
 
-const LEGACY: (&str, usize) = ("2025-11-25", 30);
-const MODERN: (&str, usize) = ("2026-07-28", 37);
+pub(crate) const LEGACY: (&str, usize) = ("2025-11-25", 30);
+pub(crate) const MODERN: (&str, usize) = ("2026-07-28", 37);
 
 /// Scenarios of the tasks extension, which no revision requires. The suite itself skips the one
 /// about notifications.

@@ -12,31 +12,12 @@ use serde_json::{Value, json};
 
 use crate::home::Home;
 use crate::http::Connection;
-use crate::peer::Peer;
+use crate::peer::{Peer, worker};
 use crate::stage::pages_of;
 use crate::support::{Gateway, until};
 
 const AGENT: &str = "token-of-an-agent-that-proposes";
 const BOSS: &str = "token-of-the-boss-who-approves-it";
-
-/// A server that answers every call after a delay and records it.
-fn worker() -> Peer {
-    Peer::stdio(|message| {
-        let result = match message["method"].as_str().unwrap_or_default() {
-            "initialize" => json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
-                "serverInfo": {"name": "worker", "version": "1"}}),
-            "tools/list" => json!({"tools": [{"name": "work", "inputSchema": {"type": "object"}}]}),
-            "tools/call" => {
-                // Long enough for a kill to fall between a call and its answer.
-                std::thread::sleep(Duration::from_millis(3));
-                json!({"content": []})
-            }
-            _ => return Vec::new(),
-        };
-        let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
-        vec![answer.to_string().into_bytes()]
-    })
-}
 
 /// What the gateway has reported to clients.
 #[derive(Default)]

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 type Script = dyn Fn(&Value) -> Vec<Vec<u8>> + Send + Sync;
 
@@ -196,4 +197,23 @@ pub(crate) fn answer(message: &Value, result: &str) -> String {
 /// A tool without arguments.
 pub(crate) fn tool(name: &str) -> String {
     format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}}}}"#)
+}
+
+/// A server that answers every call after a delay and records it.
+pub(crate) fn worker() -> Peer {
+    Peer::stdio(|message| {
+        let result = match message["method"].as_str().unwrap_or_default() {
+            "initialize" => json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                "serverInfo": {"name": "worker", "version": "1"}}),
+            "tools/list" => json!({"tools": [{"name": "work", "inputSchema": {"type": "object"}}]}),
+            "tools/call" => {
+                // Long enough for a kill to fall between a call and its answer.
+                std::thread::sleep(Duration::from_millis(3));
+                json!({"content": []})
+            }
+            _ => return Vec::new(),
+        };
+        let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+        vec![answer.to_string().into_bytes()]
+    })
 }

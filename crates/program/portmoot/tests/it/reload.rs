@@ -225,7 +225,8 @@ fn settings_that_need_a_restart_are_named_and_unchanged() {
     let gateway = Gateway::serve(home.command(&["serve", "--config", "portmoot.toml"]));
     gateway.ready("a");
     let fixed = "listen = \"0.0.0.0:1\"\ndata_dir = \"elsewhere\"\n[server.limits]\nconnections_max = 1\n\
-                 held_bytes_max = 4096\naway = \"1s\"\n[audit]\nenabled = false\n";
+                 held_bytes_max = 4096\naway = \"1s\"\n[audit]\nenabled = false\n\
+                 [cluster]\nname = \"prod\"\nnats = [\"nats://127.0.0.1:4222\"]\nkey_file = \"key\"\n";
     home.write("portmoot.toml", &config(fixed));
     gateway.signal("HUP");
     let page = std::fs::read_to_string(concat!(
@@ -242,7 +243,7 @@ fn settings_that_need_a_restart_are_named_and_unchanged() {
     ];
     assert_eq!(page.matches("Needs a restart.").count(), limits.len());
     let limits = limits.map(|key| format!("server.limits.{key}"));
-    for key in ["server.listen", "server.data_dir", "audit"]
+    for key in ["server.listen", "server.data_dir", "audit", "cluster"]
         .into_iter()
         .chain(limits.iter().map(String::as_str))
     {

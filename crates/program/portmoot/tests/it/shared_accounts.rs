@@ -10,12 +10,11 @@ mod killed;
 mod login;
 mod machine;
 pub(crate) mod person;
-mod refresh;
+pub(crate) mod refresh;
 mod rights;
 mod searched;
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Stdio};
 use std::thread::JoinHandle;
 
@@ -43,6 +42,15 @@ struct Site {
     logs: String,
 }
 
+fn config(home: &Home, guarded: &Guarded, more: &str) -> String {
+    let key = home.secret("key", KEY);
+    format!(
+        "[server]\nkey_file = {key:?}\n[topics.main]\n[servers.jira]\nurl = {:?}\nera = \"legacy\"\n\
+         [servers.jira.auth]\n{more}\n",
+        guarded.url()
+    )
+}
+
 impl Site {
     fn start() -> Site {
         Site::with("", 600)
@@ -62,14 +70,7 @@ impl Site {
     }
 
     fn at(home: Home, guarded: Guarded, provider: Provider, more: &str) -> Site {
-        let key = home.write("key", KEY);
-        std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).unwrap();
-        let config = format!(
-            "[server]\nkey_file = {key:?}\n[topics.main]\n[servers.jira]\nurl = {:?}\nera = \"legacy\"\n\
-             [servers.jira.auth]\n{more}\n",
-            guarded.url()
-        );
-        let gateway = Gateway::start(&home, &config);
+        let gateway = Gateway::start(&home, &config(&home, &guarded, more));
         Site {
             home,
             gateway,

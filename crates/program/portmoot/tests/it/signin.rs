@@ -35,6 +35,8 @@ struct Site {
     home: Home,
     gateway: Gateway,
     port: u16,
+    /// The address to which requests go, if it is not the gateway's.
+    front: Option<String>,
 }
 
 /// A port that nothing listens on.
@@ -57,6 +59,7 @@ impl Site {
             home,
             gateway,
             port,
+            front: None,
         }
     }
 
@@ -74,6 +77,7 @@ impl Site {
             home,
             gateway,
             port,
+            front: None,
         }
     }
 
@@ -87,6 +91,7 @@ impl Site {
             home,
             gateway,
             port,
+            ..
         } = self;
         // Dropping it kills the process.
         drop(gateway);
@@ -96,11 +101,13 @@ impl Site {
             home,
             gateway,
             port,
+            front: None,
         }
     }
 
     fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
-        Connection::open(self.gateway.address()).exchange(method, path, headers, body)
+        let address = self.front.as_deref().unwrap_or(self.gateway.address());
+        Connection::open(address).exchange(method, path, headers, body)
     }
 
     fn form(&self, path: &str, form: &[(&str, &str)]) -> Reply {
@@ -263,6 +270,42 @@ impl Site {
                 )
             })
             .collect()
+    }
+}
+
+/// The configuration of a gateway at which clients sign in under this port.
+pub(crate) fn config_at(port: u16) -> String {
+    config(port, "", "")
+}
+
+/// A client signs in at a gateway that several addresses lead to in turn: this port does. The home
+/// is that of one of its nodes, which is given too.
+#[track_caller]
+pub(crate) fn signs_in_through(home: Home, gateway: Gateway, port: u16) {
+    let front = Some(format!("127.0.0.1:{port}"));
+    let site = Site {
+        home,
+        gateway,
+        port,
+        front,
+    };
+    let client = site.register(&[REDIRECT]);
+    let back = site.allowed(&mut Browser::default(), &client, "ann", &[]);
+    let code = back.parameter("code");
+    let tokens = Tokens::of(&site.exchange(&client, &code, &[]));
+    for _ in 0..4 {
+        assert_eq!(site.initialize("/mcp", &tokens.access), 200);
+    }
+    let next = Tokens::of(&site.refresh(&client, &tokens.refresh));
+    for _ in 0..2 {
+        assert_eq!(site.initialize("/mcp", &next.access), 200);
+    }
+    // A code is used once, at whichever node: its second use ends what came of it.
+    assert_eq!(site.exchange(&client, &code, &[]).status, 400);
+    for token in [&tokens.access, &next.access] {
+        for _ in 0..4 {
+            assert_eq!(site.initialize("/mcp", token), 401);
+        }
     }
 }
 

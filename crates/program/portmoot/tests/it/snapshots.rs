@@ -266,6 +266,9 @@ fn every_command_prints_its_snapshot() {
     stage.show("no-command", &["tools"], Plain);
     stage.show("status", &["status"], Both);
     stage.show("status-json", &["status", "--json"], Plain);
+    stage.show("cluster-status-none", &["cluster", "status"], Both);
+    stage.show("cluster-accept-none", &["cluster", "accept"], Plain);
+    stage.show("cluster-remove-none", &["cluster", "remove", "b"], Plain);
     stage.show("servers-ls", &["servers", "ls"], Both);
     stage.show("servers-show", &["servers", "show", "absent"], Both);
     stage.show(

@@ -5,7 +5,7 @@
 //! (`key_file`, `key_command`). A change of either is a change of the file, which a running gateway
 //! watches. The directory alone gives away no value.
 
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -260,9 +260,7 @@ impl KeptSecrets {
         };
         let path = folder.join(name.as_str());
         let written = serde_json::to_vec(&record).map_err(io::Error::other);
-        let written = written
-            .and_then(|bytes| replace_file(&path, &bytes))
-            .and_then(|()| File::open(folder)?.sync_all());
+        let written = written.and_then(|bytes| replace_file(&path, &bytes));
         if let Err(why) = written {
             // Nothing names what the keyring has now.
             self.forget(&record.place);

@@ -256,17 +256,17 @@ fn check_client(table: &Table<'_>, config: &AuthConfig) {
     }
 }
 
-/// Source of the key that seals what is kept: `[server] key_file` or `key_command`.
-pub(crate) fn key(server: &Table<'_>, env: Env<'_>) -> Option<KeySource> {
-    let file = plain_path_at(server, "key_file", env);
-    let command = server.texts("key_command");
+/// Source of the key that a table names: `key_file` or `key_command`.
+pub(crate) fn key(table: &Table<'_>, env: Env<'_>) -> Option<KeySource> {
+    let file = plain_path_at(table, "key_file", env);
+    let command = table.texts("key_command");
     if let (Some(_), Some(_)) = (&file, &command) {
-        let message = format!("{} has both `key_file` and `key_command`", server.name());
-        server.wrong("config_twice", message, "keep one of them");
+        let message = format!("{} has both `key_file` and `key_command`", table.name());
+        table.wrong("config_twice", message, "keep one of them");
     }
     if command.as_ref().is_some_and(Vec::is_empty) {
-        let message = format!("`{}` needs a program", server.full("key_command"));
-        server.note_value(
+        let message = format!("`{}` needs a program", table.full("key_command"));
+        table.note_value(
             "key_command",
             message,
             "for example [\"pass\", \"show\", \"portmoot\"]",

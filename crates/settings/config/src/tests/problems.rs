@@ -324,6 +324,10 @@ fn problems_have_messages() {
             "`rules` cannot be the name of an issuer [config_name]\n  at portmoot.toml:1\n  hint: names that begin so belong to the gateway: choose another",
         ),
         (
+            "[issuers.portmoot]\nissuer = 'https://idp.example'",
+            "`portmoot` cannot be the name of an issuer [config_name]",
+        ),
+        (
             "[issuers.Portmoot]\nissuer = 'https://idp.example'",
             "`Portmoot` cannot be the name of an issuer [config_name]",
         ),

@@ -16,8 +16,10 @@ const DURATION: &str = r"^[0-9]+\s*(ms|s|m|min|h|d)$";
 const BYTES: &str = r"^[0-9]+\s*(B|KiB|MiB|GiB)?$";
 /// The name of a kept secret.
 const SECRET_NAME: &str = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$";
-/// The two keys without which their tables are not valid.
-const REQUIRED: [(&str, &str); 4] = [
+/// Keys without which their tables are not valid.
+const REQUIRED: [(&str, &str); 6] = [
+    ("cluster", "name"),
+    ("cluster", "nats"),
     ("server.tls", "cert"),
     ("server.tls", "key"),
     ("profiles.NAME", "capabilities"),
@@ -322,5 +324,11 @@ fn what_the_check_refuses_is_refused() {
     check("[participants.a]\nrate = \"fast\"\n", false);
     check("[participants.a]\nwires = [\"ws\", \"tcp\"]\n", false);
     check("[profiles.p]\n", false);
+    let cluster =
+        "[cluster]\nname = \"prod\"\nnats = [\"nats://127.0.0.1:4222\"]\nkey_file = \"k\"\n";
+    check(cluster, true);
+    check(&format!("{cluster}cut_off = \"30\"\n"), false);
+    check(&format!("{cluster}port = 4222\n"), false);
+    check("[cluster]\nkey_file = \"k\"\n", false);
     check("[other]\nx = 1\n", false);
 }

@@ -125,8 +125,16 @@ async fn the_next_bearer_of_a_name_sees_no_session_of_the_former_one() {
     let entered = stage
         .post("/console/login", "", &[("code", "t-next")])
         .await;
-    let page = stage.get("/console/access", &entered.cookie()).await.body;
-    assert_eq!(page.matches("data-testid=\"session\"").count(), 1, "{page}");
+    let looks = || {
+        let looks = stage.home.looks.lock();
+        looks.iter().filter(|token| *token == "t-ann").count()
+    };
+    let before = looks();
+    for _ in 0..2 {
+        let page = stage.get("/console/access", &entered.cookie()).await.body;
+        assert_eq!(page.matches("data-testid=\"session\"").count(), 1, "{page}");
+    }
+    assert_eq!(looks(), before + 1, "it has ended with the first look");
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use store::audit::{EntryFilter, RecordedEntry, Redaction, query};
 
 use crate::cli::ConfigArgs;
 use crate::commands::audit::directory;
-use crate::commands::config::{load, sources};
+use crate::commands::config::{alone, load, sources};
 use by_rules::{TriedNumbers, TriedRules};
 use capabilities::TriedCapabilities;
 use findings::{COLUMNS, Findings, counted};
@@ -75,7 +75,9 @@ fn policies(
     output: Output,
 ) -> Result<[Policy; 2], Failure> {
     let sources = sources(config);
-    let before = load(&sources, output)?.config;
+    let loaded = load(&sources, output)?;
+    alone(&loaded, "what happened in a cluster is kept by its nodes")?;
+    let before = loaded.config;
     let after = match &trial.file {
         Some(file) => policy::changed(&sources, &before, file, trial.topic.as_deref())?,
         None => before.clone(),

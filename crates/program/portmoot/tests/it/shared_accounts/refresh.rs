@@ -5,21 +5,26 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::Site;
-use crate::support::Client;
+use super::guarded::Guarded;
+use super::{Site, config};
+use crate::authorization::provider::Provider;
+use crate::home::Home;
+use crate::support::{Client, Gateway};
 
 /// Calls that meet an expired token at once.
 const CALLS: usize = 100;
 
-/// Makes the calls while the provider keeps the answer to a token request, and returns when all are
-/// answered.
-fn call_at_expiry(site: &Site, client: &Client, has_ended: impl FnOnce()) {
+/// Makes the calls of these clients while the provider keeps the answer to a token request, and
+/// returns when all are answered.
+#[track_caller]
+fn call_at_expiry(site: &Site, clients: &[Client], has_ended: impl FnOnce()) {
     let before = site.token_requests();
     let kept = site.provider.asked("kept");
     site.fault("/token", "hold");
     has_ended();
-    let calls: Vec<_> = (0..CALLS)
-        .map(|_| client.begin_call("jira_search", json!({})))
+    let callers = clients.iter().cycle().take(CALLS);
+    let calls: Vec<_> = callers
+        .map(|client| client.begin_call("jira_search", json!({})))
         .collect();
     site.wait_kept(kept + 1);
     site.clear();
@@ -34,13 +39,41 @@ fn call_at_expiry(site: &Site, client: &Client, has_ended: impl FnOnce()) {
 fn a_hundred_calls_at_expiry_are_one_refresh() {
     let site = Site::with("", 2);
     let client = site.signed_in();
+    renewed_twice(&site, &[client]);
+}
+
+#[track_caller]
+fn renewed_twice(site: &Site, clients: &[Client]) {
     site.provider
         .control(&json!({ "op": "ttl", "seconds": 600 }));
     // By the clock, ahead of the server.
-    call_at_expiry(&site, &client, || site.guarded.wait_expired());
+    call_at_expiry(site, clients, || site.guarded.wait_expired());
     // By a refusal of the server.
-    call_at_expiry(&site, &client, || site.guarded.expire());
+    call_at_expiry(site, clients, || site.guarded.expire());
     assert_eq!(site.all_issued("refresh_token").len(), 3);
+}
+
+/// The same at several gateways that are one. `start` starts them with a configuration in a home,
+/// whose environment leads commands to the first of them.
+#[track_caller]
+pub(crate) fn renewed_by_one(start: impl FnOnce(&Home, String) -> (Home, Vec<Gateway>)) {
+    let guarded = Guarded::start();
+    let provider = Provider::of(&[guarded.url()], 2);
+    guarded.set_provider(provider.address());
+    let home = Home::new();
+    let written = config(&home, &guarded, "");
+    let (home, mut gateways) = start(&home, written);
+    let site = Site {
+        home,
+        gateway: gateways.remove(0),
+        provider,
+        guarded,
+        logs: String::new(),
+    };
+    let first = site.signed_in();
+    let others = gateways.iter().map(Client::plain);
+    let clients: Vec<Client> = [first].into_iter().chain(others).collect();
+    renewed_twice(&site, &clients);
 }
 
 #[test]

@@ -43,6 +43,7 @@ fn with_private_topic() -> Site {
         home,
         gateway,
         port,
+        front: None,
     }
 }
 

@@ -101,6 +101,7 @@ fn site(authority: Option<&str>) -> Site {
         home,
         gateway,
         port,
+        front: None,
     }
 }
 

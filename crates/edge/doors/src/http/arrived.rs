@@ -1,0 +1,20 @@
+//! Connections as they arrive: the socket, and where it comes from.
+
+use std::net::{IpAddr, SocketAddr};
+
+use tokio::net::TcpStream;
+
+/// The addresses of a connection's two ends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SocketEnds {
+    /// The client's.
+    pub(crate) peer: IpAddr,
+    /// That at which the client reached the gateway.
+    pub(crate) at: Option<SocketAddr>,
+}
+
+/// A connection that has arrived.
+pub(crate) struct Arrived {
+    pub(crate) socket: TcpStream,
+    pub(crate) ends: SocketEnds,
+}

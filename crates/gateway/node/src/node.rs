@@ -1,0 +1,427 @@
+//! Node: this process in the cluster, from joining to its end.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use cluster::{HomesConfig, NodeId, Shard};
+use fabric::nats::{Nats, NatsConfig, NatsError};
+use fabric::{
+    Bus, BusError, ClusterKeys, Incarnation, Log, Mesh, PeerChannel, SubjectError, SubjectName,
+    Tunnel,
+};
+use platform::Mutex;
+use runner::{HeadsError, HeadsFile, MachineClock, NodeClock, Runner, RunnerError, RunnerParts};
+use store::{JournalWriter, Ledger, StoreError};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{mpsc, watch};
+use tokio::time::MissedTickBehavior;
+use zeroize::Zeroizing;
+
+use crate::conveyed::{Conveyed, ConveyedEnds, NotConveyed, convey};
+use crate::copy::JournalCopy;
+use crate::lives::{self, NextLife, NodeLives};
+use crate::presence::{self, Presences};
+use crate::standing::NodeStanding;
+use crate::user::NodeUser;
+use crate::words::Words;
+
+/// The threads of a node: so many as let one carry out effects while another one encrypts.
+const THREADS: usize = 2;
+/// Connections that other nodes convey and that no gateway has taken yet.
+const CONVEYED_WAITING_MAX: usize = 1_024;
+/// Replicas that are asked for where none are configured, and the servers form a cluster.
+const REPLICAS: u8 = 3;
+/// The pause before the stream is asked for again, while the servers have no leader.
+const STREAM_RETRY: Duration = Duration::from_millis(200);
+/// The time in which the servers have to elect a leader.
+const STREAM_MAX: Duration = Duration::from_secs(30);
+/// The time between two looks at who is the home.
+const LOOK: Duration = Duration::from_millis(100);
+/// The folder of a data directory for what a node keeps beside its journal.
+const FOLDER: &str = "cluster";
+
+/// The parts of a node.
+#[derive(Debug)]
+pub struct NodeParts {
+    /// The way to the servers of NATS.
+    pub nats: NatsConfig,
+    /// Servers that keep each record; `None` is 3 where the servers form a cluster, else 1.
+    pub replicas: Option<u8>,
+    /// The key that all nodes of the cluster have.
+    pub key: Zeroizing<[u8; 32]>,
+    /// The node's name.
+    pub name: String,
+    /// The time without contact after which it serves nothing.
+    pub cut_off: Duration,
+    /// The data directory.
+    pub directory: PathBuf,
+    /// The journal of that directory, which is this node's alone.
+    pub local: JournalWriter,
+}
+
+/// A node that cannot join.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// The servers of NATS cannot be used.
+    #[error(transparent)]
+    Nats(#[from] NatsError),
+    /// The name of the cluster is no subject.
+    #[error(transparent)]
+    Subject(#[from] SubjectError),
+    /// The bus cannot be used.
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The file of known places cannot be used.
+    #[error(transparent)]
+    Heads(#[from] HeadsError),
+    /// The runner cannot begin.
+    #[error(transparent)]
+    Runner(#[from] RunnerError),
+    /// The system gives no threads or folders.
+    #[error("the node cannot begin: {0}")]
+    System(#[from] io::Error),
+}
+
+/// Another node that is the home.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherHome {
+    /// The node.
+    pub node: NodeId,
+    /// The epoch of its time as the home.
+    pub epoch: u64,
+}
+
+/// This process in the cluster. Dropping it ends that without a word to the others.
+pub struct ClusterNode {
+    life: Arc<NodeTasks>,
+    standing: watch::Receiver<NodeStanding>,
+    conveyed: tokio::sync::Mutex<mpsc::Receiver<Conveyed>>,
+    /// `None` once it is dropped.
+    runtime: Option<Runtime>,
+}
+
+/// What the tasks of a node share.
+struct NodeTasks {
+    me: NodeId,
+    mesh: Arc<Mesh>,
+    runner: Arc<OnceLock<Runner>>,
+    presences: Arc<Presences>,
+    words: Words,
+    homes: watch::Sender<Option<OtherHome>>,
+    #[cfg(test)]
+    copy: Arc<Mutex<JournalCopy>>,
+}
+
+impl NodeTasks {
+    fn other_home(&self) -> Option<OtherHome> {
+        let runner = self.runner.get()?;
+        let home = runner.view(|homes| {
+            let (node, epoch) = homes.home_of(&Shard::Common)?;
+            let node = node.clone();
+            Some(OtherHome { node, epoch })
+        });
+        home.filter(|home| home.node != self.me)
+    }
+}
+
+impl ClusterNode {
+    /// Joins the cluster: from then on this node may become its home.
+    ///
+    /// # Errors
+    /// [`NodeError`] when NATS or the data directory cannot be used.
+    pub async fn join(parts: NodeParts) -> Result<Self, NodeError> {
+        let mut runtime = Builder::new_multi_thread();
+        let runtime = runtime.worker_threads(THREADS).thread_name("portmoot-node");
+        let runtime = runtime.enable_all().build()?;
+        let joined = runtime.spawn(connect(parts));
+        // A task that panicked has said so.
+        let joined = joined.await.map_err(io::Error::other);
+        match joined.map_err(NodeError::from).flatten() {
+            Ok(joined) => Ok(Self {
+                life: joined.life,
+                standing: joined.standing,
+                conveyed: tokio::sync::Mutex::new(joined.conveyed),
+                runtime: Some(runtime),
+            }),
+            Err(why) => {
+                runtime.shutdown_background();
+                Err(why)
+            }
+        }
+    }
+
+    /// A node whose tasks run on the caller's threads.
+    #[cfg(test)]
+    pub(crate) fn of(joined: Joined) -> Self {
+        Self {
+            life: joined.life,
+            standing: joined.standing,
+            conveyed: tokio::sync::Mutex::new(joined.conveyed),
+            runtime: None,
+        }
+    }
+
+    /// The number of entries in its copy of the common journal.
+    #[cfg(test)]
+    pub(crate) fn entries(&self) -> usize {
+        self.life.copy.lock().entries().len()
+    }
+
+    /// This node's part in the cluster, and each change of it.
+    #[must_use]
+    pub fn standing(&self) -> watch::Receiver<NodeStanding> {
+        self.standing.clone()
+    }
+
+    /// This node.
+    #[must_use]
+    pub fn id(&self) -> &NodeId {
+        &self.life.me
+    }
+
+    /// Whether this node is the home at this moment, by the clock too: a process that was stopped
+    /// for a while is not.
+    #[must_use]
+    pub fn leads(&self) -> bool {
+        let runner = self.life.runner.get();
+        runner.is_some_and(|runner| runner.admits() && runner.leads(&Shard::Common))
+    }
+
+    /// The names of the members of the cluster, as far as this node knows.
+    #[must_use]
+    pub fn members(&self) -> Vec<Arc<str>> {
+        let runner = self.life.runner.get();
+        runner.map_or_else(Vec::new, |runner| {
+            runner.view(|homes| homes.members().cloned().collect())
+        })
+    }
+
+    /// The other node that is the home, as far as this one knows.
+    #[must_use]
+    pub fn other_home(&self) -> Option<OtherHome> {
+        self.life.other_home()
+    }
+
+    /// The other node that is the home, and each change.
+    #[must_use]
+    pub fn other_homes(&self) -> watch::Receiver<Option<OtherHome>> {
+        self.life.homes.subscribe()
+    }
+
+    /// Conveys a client's connection to the home: the bytes of the tunnel are those of the
+    /// connection from then on.
+    ///
+    /// # Errors
+    /// [`NotConveyed`]: then another try, at the next home, loses nothing.
+    pub async fn convey(&self, ends: ConveyedEnds) -> Result<Tunnel, NotConveyed> {
+        let home = self.other_home().ok_or(NotConveyed::NoHome)?;
+        let at = self.life.presences.of(&home.node);
+        let tunnel = self.life.mesh.tunnel(at.ok_or(NotConveyed::NoHome)?)?;
+        convey(tunnel, ends).await
+    }
+
+    /// The next connection that another node conveys to this one. It waits for
+    /// [`Conveyed::take`], or is dropped.
+    pub async fn conveyed(&self) -> Option<Conveyed> {
+        self.conveyed.lock().await.recv().await
+    }
+
+    /// Hands what this node is the home of over to others, and takes nothing any more. Returns once
+    /// it is no home, or after `within`.
+    pub async fn drain(&self, within: Duration) {
+        if let Some(runner) = self.life.runner.get() {
+            runner.drain();
+        }
+        let mut standing = self.standing.clone();
+        let away = standing.wait_for(|standing| !matches!(standing, NodeStanding::Home(_)));
+        let _ = tokio::time::timeout(within, away).await;
+    }
+
+    /// Waits until the node is over, because a part of it has failed; the log says why. Its process
+    /// should end.
+    pub async fn failed(&self) {
+        match self.life.runner.get() {
+            Some(runner) => runner.ended().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Notes the digest of the configuration, for a person who compares nodes.
+    pub fn set_config(&self, digest: u64) {
+        self.life.words.set_config(digest);
+    }
+}
+
+impl Drop for ClusterNode {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl std::fmt::Debug for ClusterNode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Node({})", self.life.me.name)
+    }
+}
+
+/// What joining has made.
+pub(crate) struct Joined {
+    life: Arc<NodeTasks>,
+    standing: watch::Receiver<NodeStanding>,
+    conveyed: mpsc::Receiver<Conveyed>,
+}
+
+/// The ways to other nodes.
+pub(crate) struct Ways {
+    pub(crate) log: Arc<dyn Log>,
+    pub(crate) bus: Arc<dyn Bus>,
+    pub(crate) root: SubjectName,
+    pub(crate) clock: Arc<dyn NodeClock>,
+}
+
+async fn connect(parts: NodeParts) -> Result<Joined, NodeError> {
+    let nats = Arc::new(Nats::connect(&parts.nats).await?);
+    make_stream(&nats, parts.replicas).await?;
+    let ways = Ways {
+        log: nats.clone(),
+        bus: nats,
+        root: format!("pm.{}", parts.nats.cluster).parse()?,
+        clock: Arc::new(MachineClock),
+    };
+    begin(parts, ways).await
+}
+
+/// Makes the stream, once the servers have a leader. Servers that form no cluster keep one replica.
+async fn make_stream(nats: &Nats, replicas: Option<u8>) -> Result<(), NodeError> {
+    let start = tokio::time::Instant::now();
+    let mut wish = replicas.unwrap_or(REPLICAS);
+    loop {
+        match nats.make_stream(wish).await {
+            Ok(facts) => {
+                tracing::info!(replicas = facts.replicas, "the cluster's log is there");
+                return Ok(());
+            }
+            Err(NatsError::Alone) if replicas.is_none() && wish > 1 => wish = 1,
+            Err(NatsError::Stream(why)) if start.elapsed() < STREAM_MAX => {
+                tracing::debug!(%why, "the cluster's log is not there yet");
+                tokio::time::sleep(STREAM_RETRY).await;
+            }
+            Err(why) => return Err(why.into()),
+        }
+    }
+}
+
+pub(crate) async fn begin(parts: NodeParts, ways: Ways) -> Result<Joined, NodeError> {
+    let lives: Ledger<NodeLives> = parts.local.ledger()?;
+    let next = lives::begin(&lives, u64::from_le_bytes(platform::random()))?;
+    let me = NodeId {
+        name: parts.name.into(),
+        incarnation: next.life,
+    };
+    let keys = ClusterKeys::new(&parts.key);
+    let nodes: SubjectName = format!("{}.n", ways.root).parse()?;
+    let mesh = Mesh::join(ways.bus, nodes, keys.clone(), Incarnation::random()).await?;
+    let mesh = Arc::new(mesh);
+    let at: SubjectName = format!("{}.at", ways.root).parse()?;
+    let words = mesh.listen(&(&at).into()).await?;
+    let (standing, of_standing) = watch::channel(NodeStanding::Away);
+    let runner = Arc::<OnceLock<Runner>>::default();
+    let copy = Arc::<Mutex<JournalCopy>>::default();
+    let user = NodeUser {
+        copy: Arc::clone(&copy),
+        runner: Arc::clone(&runner),
+        home: Mutex::default(),
+        standing,
+        lives,
+    };
+    let started = Runner::start(RunnerParts {
+        config: homes_config(&me, next, parts.cut_off),
+        log: ways.log,
+        mesh: Arc::clone(&mesh),
+        keys,
+        root: ways.root,
+        heads: heads(&parts.directory)?,
+        clock: ways.clock,
+        user: Arc::new(user),
+    });
+    let _ = runner.set(started.await?);
+    let presences = Arc::<Presences>::default();
+    let (sender, conveyed) = mpsc::channel(CONVEYED_WAITING_MAX);
+    tokio::spawn(presence::say(Arc::clone(&mesh), at, me.clone()));
+    tokio::spawn(presence::hear(Arc::clone(&presences), words));
+    let words = Words::new(me.clone(), Arc::clone(&mesh), Arc::clone(&runner));
+    tokio::spawn(accept(Arc::clone(&mesh), sender, words.clone()));
+    let life = Arc::new(NodeTasks {
+        me,
+        mesh,
+        runner,
+        presences,
+        words,
+        homes: watch::Sender::new(None),
+        #[cfg(test)]
+        copy,
+    });
+    tokio::spawn(watch_homes(Arc::clone(&life)));
+    Ok(Joined {
+        life,
+        standing: of_standing,
+        conveyed,
+    })
+}
+
+fn homes_config(me: &NodeId, next: NextLife, cut_off: Duration) -> HomesConfig {
+    let mut config = HomesConfig::new(me.clone(), Vec::new());
+    config.former_homes = next.was_home.then_some(Shard::Common).into_iter().collect();
+    config.cut_off_ms = platform::millis(cut_off);
+    config
+}
+
+fn heads(directory: &Path) -> Result<HeadsFile, NodeError> {
+    let folder = directory.join(FOLDER);
+    std::fs::create_dir_all(&folder)?;
+    Ok(HeadsFile::open(&folder)?)
+}
+
+/// Notes who is the home.
+async fn watch_homes(life: Arc<NodeTasks>) {
+    let mut times = tokio::time::interval(LOOK);
+    times.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        times.tick().await;
+        let now = life.other_home();
+        life.homes.send_if_modified(|known| {
+            let is_new = *known != now;
+            *known = now;
+            is_new
+        });
+    }
+}
+
+async fn read_conveyed(tunnel: Tunnel, place: mpsc::OwnedPermit<Conveyed>) {
+    if let Some(conveyed) = Conveyed::read(tunnel).await {
+        place.send(conveyed);
+    }
+}
+
+/// Takes up the tunnels that other nodes open, and the calls of commands. One tunnel more than may
+/// wait is closed.
+async fn accept(mesh: Arc<Mesh>, conveyed: mpsc::Sender<Conveyed>, words: Words) {
+    loop {
+        match mesh.accept().await {
+            PeerChannel::Tunnel(tunnel) => match conveyed.clone().try_reserve_owned() {
+                // Beside the others: a node that says nothing more keeps no other one waiting.
+                Ok(place) => drop(tokio::spawn(read_conveyed(tunnel, place))),
+                Err(_) => tracing::debug!("too many conveyed connections wait"),
+            },
+            // Of commands: this version has no calls between nodes.
+            PeerChannel::Call(call) => words.serve(call),
+        }
+    }
+}

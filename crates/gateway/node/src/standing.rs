@@ -1,0 +1,17 @@
+//! NodeStanding: the part that this node has in the cluster.
+
+use std::sync::Arc;
+
+use crate::journal::HomeJournal;
+
+/// The part that this node has in the cluster.
+#[derive(Debug, Clone)]
+pub enum NodeStanding {
+    /// It is the home: it runs the gateway, over this journal.
+    Home(Arc<HomeJournal>),
+    /// Another node is, or will be.
+    Away,
+    /// The log has lost messages that it had acknowledged, or has what this version cannot read:
+    /// nothing is served until a person has looked.
+    Lost,
+}

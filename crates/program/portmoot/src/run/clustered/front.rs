@@ -1,0 +1,209 @@
+//! Front of a node: connections of its clients, and those that other nodes convey to it.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use node::{ConveyedEnds, OtherHome};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, copy};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::shared::{LOOK, Shared};
+
+/// The time that a connection waits for the cluster to have a home. A take-over is over before.
+const HOME_WAIT: Duration = Duration::from_secs(15);
+/// The time that a client has to end its side, once the home has ended the other.
+const LINGER: Duration = Duration::from_secs(5);
+/// The pause after a connection that cannot be accepted.
+const ACCEPT_RETRY: Duration = Duration::from_millis(50);
+/// The bytes of a request that say which page of health it is for.
+const HEAD_BYTES: usize = 16;
+const NO_HOME: &str = "no node is the home of the cluster now";
+
+/// Accepts connections, whenever this node runs no gateway: its gateway accepts them itself.
+pub(super) async fn accept(shared: Arc<Shared>) -> Infallible {
+    let places = shared.config.lock().limits.connections_max;
+    let places = Arc::new(Semaphore::new(places.min(Semaphore::MAX_PERMITS)));
+    let mut gateway = shared.gateway.subscribe();
+    loop {
+        let at_home = gateway.borrow_and_update().clone();
+        let socket = shared.socket.get().map(std::net::TcpListener::try_clone);
+        let listening = match (socket, at_home) {
+            (Some(Ok(socket)), Some(at_home)) => {
+                at_home.listen_on(socket).map_err(|why| why.message)
+            }
+            (Some(Ok(socket)), None) => {
+                let mut changed = gateway.clone();
+                tokio::select! {
+                    end = convey_all(&shared, socket, &places) => end.map_err(|why| why.to_string()),
+                    _ = changed.changed() => continue,
+                }
+            }
+            (Some(Err(why)), _) => Err(why.to_string()),
+            (None, _) => Err("it does not listen".to_owned()),
+        };
+        if let Err(why) = listening {
+            tracing::error!(why, "this node accepts no connections");
+            sleep(ACCEPT_RETRY).await;
+            continue;
+        }
+        let _ = gateway.changed().await;
+    }
+}
+
+/// Conveys every connection that a socket accepts.
+async fn convey_all(
+    shared: &Arc<Shared>,
+    socket: std::net::TcpListener,
+    places: &Arc<Semaphore>,
+) -> io::Result<()> {
+    socket.set_nonblocking(true)?;
+    let socket = TcpListener::from_std(socket)?;
+    loop {
+        // It is never closed.
+        let Ok(place) = Arc::clone(places).acquire_owned().await else {
+            return Ok(());
+        };
+        match socket.accept().await {
+            Ok((client, peer)) => {
+                let _ = client.set_nodelay(true);
+                tokio::spawn(convey(Arc::clone(shared), client, peer, place));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                sleep(ACCEPT_RETRY).await;
+            }
+        }
+    }
+}
+
+/// Takes connections that other nodes convey, while this node runs the gateway. Others are dropped:
+/// their node conveys them to the next home.
+pub(super) async fn take_conveyed(shared: Arc<Shared>) -> Infallible {
+    loop {
+        let Some(conveyed) = shared.node.conveyed().await else {
+            // The node ends, and this task with it.
+            return std::future::pending().await;
+        };
+        let Some(gateway) = shared.gateway().filter(|_| shared.node.leads()) else {
+            continue;
+        };
+        let ends = conveyed.ends;
+        tokio::spawn(async move {
+            if let Ok(stream) = conveyed.take().await {
+                gateway.conveyed(stream, ends.client, ends.node).await;
+            }
+        });
+    }
+}
+
+/// Conveys one connection: to the gateway of this process, or to the home.
+async fn convey(
+    shared: Arc<Shared>,
+    mut client: TcpStream,
+    peer: SocketAddr,
+    _place: OwnedSemaphorePermit,
+) {
+    let Ok(at) = client.local_addr() else {
+        return;
+    };
+    let ends = ConveyedEnds {
+        client: peer,
+        node: at,
+    };
+    let deadline = Instant::now() + HOME_WAIT;
+    loop {
+        if let Some(gateway) = shared.gateway() {
+            return gateway.conveyed(client, peer, at).await;
+        }
+        let home = shared.node.other_home();
+        match shared.node.convey(ends).await {
+            Ok(tunnel) => return carry(&shared, client, tunnel, home).await,
+            Err(why) => tracing::debug!(%why, "a connection waits for a home"),
+        }
+        if Instant::now() > deadline || asks_for_health(&client).await {
+            let has_tls = shared.config.lock().doors.tls.is_some();
+            return if has_tls {
+            } else {
+                refuse(&mut client).await
+            };
+        }
+        sleep(LOOK).await;
+    }
+}
+
+/// Carries the bytes of a connection both ways, until it ends or another node is the home.
+async fn carry(
+    shared: &Shared,
+    mut client: TcpStream,
+    tunnel: impl AsyncRead + AsyncWrite + Unpin,
+    home: Option<OtherHome>,
+) {
+    let (mut from_client, mut to_client) = client.split();
+    let (mut from_home, mut to_home) = tokio::io::split(tunnel);
+    let there = async {
+        copy(&mut from_client, &mut to_home).await?;
+        to_home.shutdown().await
+    };
+    let back = async {
+        copy(&mut from_home, &mut to_client).await?;
+        to_client.shutdown().await
+    };
+    let (mut homes, mut gateway) = (shared.node.other_homes(), shared.gateway.subscribe());
+    let moved = async {
+        tokio::select! {
+            _ = homes.wait_for(|now| now.is_some() && *now != home) => {}
+            _ = gateway.wait_for(Option::is_some) => {}
+        }
+    };
+    let mut there = std::pin::pin!(there);
+    let carried = async {
+        let mut back = std::pin::pin!(back);
+        tokio::select! {
+            there_ended = &mut there => match there_ended {
+                Ok(()) => back.await,
+                Err(why) => Err(why),
+            },
+            back_ended = &mut back => {
+                back_ended?;
+                timeout(LINGER, &mut there).await.unwrap_or(Ok(()))
+            }
+        }
+    };
+    tokio::select! {
+        end = carried => if let Err(why) = end {
+            tracing::trace!(%why, "a conveyed connection ended");
+        },
+        () = moved => tracing::trace!("a conveyed connection ended with its home"),
+    }
+}
+
+/// Whether a client asks whether the gateway is healthy or ready. It learns at once that there is
+/// none, so that a balancer chooses another node.
+async fn asks_for_health(client: &TcpStream) -> bool {
+    let mut head = [0; HEAD_BYTES];
+    let Ok(Ok(length)) = timeout(Duration::from_millis(1), client.peek(&mut head)).await else {
+        return false;
+    };
+    let head = head.get(..length).unwrap_or_default();
+    [&b"GET /readyz "[..], b"GET /healthz "]
+        .iter()
+        .any(|page| head.starts_with(page))
+}
+
+/// Answers a client that there is no home, in HTTP.
+async fn refuse(client: &mut TcpStream) {
+    let body = format!(r#"{{"code":"no_home","message":"{NO_HOME}"}}"#);
+    let answer = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\n\
+         connection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    // A client that does not read it sees that the connection ends.
+    let _ = client.write_all(answer.as_bytes()).await;
+    let _ = client.shutdown().await;
+}

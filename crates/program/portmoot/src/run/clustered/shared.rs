@@ -1,0 +1,61 @@
+//! State that the tasks of a node have in common.
+
+use std::net::TcpListener;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use api::ConfigFile;
+use auth::TokenHash;
+use config::Config;
+use node::ClusterNode;
+use platform::Mutex;
+use store::recorder::Recorder;
+use store::{DirectoryOwner, JournalWriter};
+use terminal::failure::Failure;
+use tls::ServerTls;
+use tokio::sync::watch;
+
+use super::super::running::Gateway;
+
+/// The pause between two looks at who is the home.
+pub(super) const LOOK: Duration = Duration::from_millis(100);
+
+/// The gateway of this process, while it is the home.
+pub(super) type AtHome = Option<Arc<Gateway>>;
+
+/// The state.
+pub(super) struct Shared {
+    pub(super) node: ClusterNode,
+    /// The journal of its own data directory, which holds the directory's lock.
+    pub(super) local: JournalWriter,
+    pub(super) audit: Recorder,
+    pub(super) operator: Option<TokenHash>,
+    pub(super) file: Option<Arc<ConfigFile>>,
+    pub(super) config: Mutex<Config>,
+    pub(super) gateway: watch::Sender<AtHome>,
+    pub(super) socket: OnceLock<TcpListener>,
+    /// Entry in the data directory that commands read.
+    pub(super) announced: Mutex<DirectoryOwner>,
+}
+
+impl Shared {
+    pub(super) fn gateway(&self) -> AtHome {
+        self.gateway.borrow().clone()
+    }
+
+    /// Writes what commands must know of this process into the data directory.
+    pub(super) fn announce(&self) -> Result<(), Failure> {
+        let tls = self.config.lock().doors.tls.clone();
+        let certificate = tls.as_ref().map(ServerTls::fingerprint);
+        let mut announced = self.announced.lock();
+        announced.certificate = certificate.map(|sha256| model::Digest(sha256).to_string());
+        Ok(self.local.announce(announced.clone())?)
+    }
+
+    /// Waits until the cluster has a home that serves.
+    pub(super) async fn first_home(&self) {
+        while self.gateway().is_none() && self.node.other_home().is_none() {
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}

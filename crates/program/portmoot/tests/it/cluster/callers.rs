@@ -1,0 +1,153 @@
+//! Callers that may only propose, a server that counts, and one who decides.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::http::TIMEOUT;
+use crate::peer::{Peer, worker};
+use crate::support::until;
+use crate::ws::token;
+
+use super::attempt::{api, modern};
+use super::nodes::{AddressBook, Nodes, SHORT};
+
+/// A server that counts its calls, and its table: calls are held for this time.
+pub(super) struct Worker(Peer);
+
+impl Worker {
+    pub(super) fn new() -> Worker {
+        Worker(worker())
+    }
+
+    pub(super) fn config(&self, hold: &str) -> String {
+        let table = self.0.child("worker", "worker");
+        format!("[server.limits]\nhold = {hold:?}\n{table}")
+    }
+
+    /// How often the call of each number was carried out.
+    pub(super) fn ran(&self) -> BTreeMap<u64, usize> {
+        let mut ran = BTreeMap::new();
+        for line in self.0.received() {
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if message["method"] == "tools/call" {
+                *ran.entry(number_of(&message)).or_default() += 1;
+            }
+        }
+        ran
+    }
+}
+
+/// The number of a call or of a proposal.
+pub(super) fn number_of(message: &Value) -> u64 {
+    message["params"]["arguments"]["n"].as_u64().unwrap()
+}
+
+/// What a caller learns.
+#[derive(Debug)]
+pub(super) enum Learned {
+    /// The end of its call.
+    End(Value),
+    /// That it is to come back.
+    Later,
+    /// Nothing.
+    Nothing,
+}
+
+/// One call of the agent, which comes back until it learns the end.
+pub(super) struct Caller {
+    number: u64,
+    /// By which it comes back.
+    state: Option<Value>,
+}
+
+impl Caller {
+    pub(super) fn new(number: u64) -> Caller {
+        let state = None;
+        Caller { number, state }
+    }
+
+    /// Whether it learned that it is to come back.
+    pub(super) fn has_state(&self) -> bool {
+        self.state.is_some()
+    }
+
+    /// Makes the call, or comes back for it.
+    pub(super) fn ask(&mut self, address: &str, within: Duration) -> Learned {
+        let mut params = json!({ "name": "worker_work", "arguments": { "n": self.number } });
+        if let Some(state) = &self.state {
+            params["requestState"] = state.clone();
+        }
+        let reply = modern(address, within, &token("agent"), "tools/call", params);
+        let Some(reply) = reply.filter(|reply| reply.status == 200) else {
+            return Learned::Nothing;
+        };
+        let message = reply.json();
+        if message["result"]["resultType"] == "input_required" {
+            self.state = Some(message["result"]["requestState"].clone());
+            return Learned::Later;
+        }
+        Learned::End(message)
+    }
+
+    /// Asks at one node after the other until it learns the end.
+    #[track_caller]
+    pub(super) fn end(&mut self, book: &AddressBook) -> Value {
+        let end = Instant::now() + TIMEOUT;
+        for turn in 0.. {
+            assert!(
+                Instant::now() < end,
+                "{} never learned the end",
+                self.number
+            );
+            let Some(address) = book.in_turn(turn) else {
+                continue;
+            };
+            if let Learned::End(message) = self.ask(&address, SHORT) {
+                return message;
+            }
+        }
+        unreachable!()
+    }
+}
+
+/// The proposals that a node lists, ended ones too; `None` if it does not answer.
+pub(super) fn listed(address: &str, within: Duration) -> Option<Vec<Value>> {
+    let (mut all, mut after) = (Vec::new(), String::new());
+    loop {
+        let line = format!("GET /api/v1/proposals?all=true&limit=500{after}");
+        let reply = api(address, within, &token("boss"), &line, &Value::Null)?;
+        if reply.status != 200 {
+            return None;
+        }
+        let page = reply.json();
+        all.extend(page["proposals"].as_array()?.clone());
+        match page["next"].as_str() {
+            Some(next) => after = format!("&after={next}"),
+            None => return Some(all),
+        }
+    }
+}
+
+/// Decides about a proposal at a node; the status of the answer, if there is one.
+pub(super) fn decide(address: &str, within: Duration, proposal: &Value, what: &str) -> Option<u16> {
+    let id = proposal["id"].as_str().unwrap();
+    let line = format!("POST /api/v1/proposals/{id}/{what}");
+    let body = match what {
+        "approve" => json!({ "digest": proposal["digest"] }),
+        _ => json!({}),
+    };
+    let reply = api(address, within, &token("boss"), &line, &body)?;
+    Some(reply.status)
+}
+
+/// The proposal of this number once it has this state, as a node lists it.
+#[track_caller]
+pub(super) fn proposal(nodes: &Nodes, node: usize, number: u64, state: &str) -> Value {
+    until(&format!("{number} is {state}"), || {
+        let all = listed(nodes.node(node).address(), SHORT)?;
+        let mut all = all.into_iter();
+        all.find(|one| number_of(one) == number && one["state"] == state)
+    })
+}

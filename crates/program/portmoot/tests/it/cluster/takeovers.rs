@@ -1,0 +1,81 @@
+//! Homes that end, and their successors.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::{Client, fixture};
+use crate::ws::{Socket, token};
+
+use super::attempt::modern;
+use super::nodes::{Nodes, SHORT};
+
+/// The longest take-over, on a machine that does other things too.
+const TAKEOVER_MAX: Duration = Duration::from_secs(15);
+
+/// Asks one of the nodes that run, in turn, until one answers; returns how long that took.
+#[track_caller]
+fn time_until_served(nodes: &Nodes) -> Duration {
+    let begun = Instant::now();
+    for turn in 0.. {
+        let address = nodes.book().in_turn(turn).unwrap();
+        let params = json!({ "name": "a_add", "arguments": { "a": 1, "b": 1 } });
+        let reply = modern(&address, SHORT, &token("boss"), "tools/call", params);
+        if reply.is_some_and(|reply| reply.status == 200) {
+            return begun.elapsed();
+        }
+        assert!(begun.elapsed() < 2 * TAKEOVER_MAX, "no node serves");
+    }
+    unreachable!()
+}
+
+#[test]
+fn a_home_is_taken_over_in_time() {
+    let mut nodes = Nodes::start(3, 1, &fixture("a", &[]));
+    for signal in ["KILL", "TERM"] {
+        let mut times = Vec::new();
+        for _ in 0..3 {
+            let home = nodes.home();
+            nodes.end(home.node, signal);
+            times.push(time_until_served(&nodes));
+            assert!(nodes.next_home(home.epoch).node != home.node);
+            nodes.restart(home.node);
+            nodes.wait_until_served(home.node);
+        }
+        times.sort();
+        println!("after {signal}: {times:?}");
+        assert!(times[2] < TAKEOVER_MAX, "{times:?}");
+    }
+}
+
+#[test]
+fn a_session_outlives_its_node() {
+    let mut nodes = Nodes::start(3, 1, &fixture("a", &["--era", "legacy"]));
+    let boss = token("boss");
+    let home = nodes.home();
+    let [ends, stays] = [1, 2].map(|more| (home.node + more) % 3);
+    // Another node ends: those of the others are untouched.
+    let session = Client::of(nodes.node(ends), &boss).session;
+    let stream = Client::resume(nodes.node(stays), Some(&boss), "/mcp", &session).listen();
+    let mut room = Socket::enter(nodes.node(home.node), "ann", "");
+    nodes.kill(ends);
+    let stayed = Client::resume(nodes.node(stays), Some(&boss), "/mcp", &session);
+    stayed.call("a_toggle_tool", json!({}));
+    stream.next_of("notifications/tools/list_changed");
+    room.call("sum", &["a"], "add", json!({ "a": 1, "b": 2 }));
+    room.receive_until(|received| received["correlation_id"] == "sum");
+    assert_eq!(nodes.home(), home);
+    nodes.restart(ends);
+    // The home ends.
+    nodes.kill(home.node);
+    let begun = Instant::now();
+    let moved = Client::resume(nodes.node(stays), Some(&boss), "/mcp", &session);
+    let sum = moved.call("a_add", json!({ "a": 1, "b": 2 }));
+    let elapsed = begun.elapsed();
+    println!("the next answer came after {elapsed:?}");
+    assert_eq!(sum["structuredContent"]["sum"], 3);
+    assert!(elapsed < TAKEOVER_MAX, "{elapsed:?}");
+    let other = Client::resume(nodes.node(ends), Some(&boss), "/mcp", &session);
+    assert_eq!(other.delete(), 204);
+    assert_eq!(moved.status("tools/list", json!({})), 404);
+}
