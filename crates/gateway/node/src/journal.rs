@@ -162,6 +162,8 @@ impl HomeJournal {
             Some(append) => (append.on_durable)(Err(refused(why))),
             None => self.time.lock().flights.end(&[ticket], NoFlight::Elsewhere),
         }
+        // Others may wait for this one.
+        self.compact_if_due();
     }
 
     /// Waits until this node may use the refresh token of an account.
@@ -300,11 +302,11 @@ impl HomeJournal {
     fn due_snapshot(&self) -> Option<Arc<dyn Snapshot>> {
         let snapshot = self.time.lock().snapshot.clone()?;
         let all = self.copy.lock().entries().len();
-        if all <= 2 * snapshot.live() + SLACK_ENTRIES {
-            return None;
-        }
+        let is_due = all > 2 * snapshot.live() + SLACK_ENTRIES;
         let mut time = self.time.lock();
-        if time.is_over || time.has_reported {
+        // Once appends wait for it, it is made in any case.
+        let is_begun = time.parked.is_some();
+        if time.is_over || !is_begun && (!is_due || time.has_reported) {
             return None;
         }
         time.parked.get_or_insert_default();

@@ -360,3 +360,39 @@ async fn eventually(what: &str, is_so: impl Fn() -> bool) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn every_append_has_its_answer_while_what_is_in_force_is_written() {
+    let nodes = Nodes::start(2).await;
+    let (first, journal) = nodes.home().await;
+    let writer = journal.writer().unwrap();
+    let latest = writer.ledger::<Latest>().unwrap();
+    let texts = writer.ledger::<Texts>().unwrap();
+    let mut ends = Vec::new();
+    for number in 0..3_000_u64 {
+        let (sender, end) = tokio::sync::oneshot::channel();
+        latest.submit(&[number_of(number)], |end| drop(sender.send(end)));
+        ends.push(end);
+        if number % 100 == 0 {
+            let (sender, end) = tokio::sync::oneshot::channel();
+            texts.submit(&[number_of(number)], |end| drop(sender.send(end)));
+            ends.push(end);
+        }
+        if number % 7 == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+    for end in ends {
+        let end = tokio::time::timeout(LONG, end).await;
+        end.expect("an answer").unwrap().unwrap();
+    }
+    assert!(nodes.nodes[first].entries() < 1_200);
+    nodes.nodes[first].drain(LONG).await;
+    let (_, journal) = nodes.home().await;
+    let writer = journal.writer().unwrap();
+    let kept = writer.ledger::<Texts>().unwrap();
+    let hundreds: Vec<String> = (0..30).map(|one| (100 * one).to_string()).collect();
+    assert_eq!(kept.state(|texts| texts.0.clone()), hundreds);
+    let latest = writer.ledger::<Latest>().unwrap();
+    assert!(latest.state(|latest| latest.0.as_deref() == Some("2999")));
+}

@@ -183,7 +183,7 @@ pub(super) fn made(answer: &[u8]) -> Result<Made, LogError> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// It is there.
-    Stream(StreamConfig),
+    Stream(Box<StreamConfig>),
     /// None of this name is there.
     None,
     /// The server keeps no streams.
@@ -197,7 +197,7 @@ pub(super) fn found(answer: &[u8]) -> Result<Found, LogError> {
         (Some(failed), _) if failed.err_code == NO_STREAM => Ok(Found::None),
         (Some(failed), _) if NO_JETSTREAM.contains(&failed.err_code) => Ok(Found::NoJetStream),
         (Some(failed), _) => Err(LogError::Unavailable(failed.text())),
-        (None, Some(config)) => Ok(Found::Stream(config)),
+        (None, Some(config)) => Ok(Found::Stream(Box::new(config))),
         (None, None) => Err(LogError::Unreadable("a stream without one".to_owned())),
     }
 }

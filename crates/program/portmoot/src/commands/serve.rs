@@ -5,7 +5,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 use crate::cli::{ServeArgs, StdioArgs};
-use crate::commands::config::{guest_problem, load, read_secrets, sources};
+use crate::commands::config::{alone, guest_problem, load, read_secrets, sources};
 use crate::commands::target::owner_url;
 use crate::consent;
 use crate::process::env;
@@ -97,6 +97,10 @@ pub(crate) async fn stdio(args: StdioArgs, output: Output) -> Result<Exit, Failu
         return Ok(Exit::Ok);
     }
     let mut loaded = load(&sources, output)?;
+    alone(
+        &loaded,
+        "a client on a pipe is served by a node of the cluster",
+    )?;
     consent::obtain(&loaded, &mut ProcessTerminal, Some(gateway.yes), output)?;
     consent::show_secret_commands(&loaded, output);
     consent::show_commands(&loaded.config, output);

@@ -221,6 +221,7 @@ fn commands_do_not_open_the_journal_of_a_node() {
         &["token", "rotate", "scout"],
         &["token", "revoke", "scout"],
         &["participants", "can", "scout", "--grant", "chat"],
+        &["stdio", "--data-dir", "data-a"],
     ] {
         let ran = home.run(&[words, &["--config", "a.toml"]].concat());
         assert_eq!(ran.code, 1, "{words:?} {} {}", ran.stdout, ran.stderr);
