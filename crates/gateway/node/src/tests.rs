@@ -88,7 +88,7 @@ impl Nodes {
     }
 
     async fn join(&mut self, index: usize) {
-        let way = self.world.node(u16::try_from(index).unwrap().into());
+        let way = self.world.node(u16::try_from(index).unwrap());
         let way = Arc::new(way);
         let ways = Ways {
             log: way.clone(),
@@ -175,10 +175,10 @@ async fn a_home_that_is_cut_off_reports_that_it_is_none() {
     while nodes.nodes[first].members().len() < 3 {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let number = u16::try_from(first).unwrap().into();
+    let number = u16::try_from(first).unwrap();
     nodes.world.world(|world| {
         world.cut_log(number, true);
-        for other in (0..3_u16).map(Into::into).filter(|other| *other != number) {
+        for other in (0..3).filter(|other| *other != number) {
             world.cut(number, other, true);
             world.cut(other, number, true);
         }

@@ -115,10 +115,10 @@ impl Clustered {
         };
         let (socket, bound) = bind().map_err(|error| cannot_listen(address, &error))?;
         let _ = shared.socket.set(socket);
-        let mut tasks = self.tasks.lock();
-        tasks.push(tokio::spawn(front::accept(Arc::clone(shared))));
-        tasks.push(tokio::spawn(front::take_conveyed(Arc::clone(shared))));
-        drop(tasks);
+        self.tasks.lock().extend([
+            tokio::spawn(front::accept(Arc::clone(shared))),
+            tokio::spawn(front::take_conveyed(Arc::clone(shared))),
+        ]);
         shared.announced.lock().listen = Some(bound.to_string());
         shared.announce()?;
         let _ = tokio::time::timeout(FIRST_HOME_MAX, shared.first_home()).await;
