@@ -261,7 +261,8 @@ fn the_program_knows_every_command_of_the_guides() {
                 .position(|word| word == "--")
                 .unwrap_or(words.len());
             words.truncate(end);
-            words.retain(|word| word != "..." && !word.ends_with('\\'));
+            // `&` is the shell's, and begins the command in the background.
+            words.retain(|word| word != "..." && word != "&" && !word.ends_with('\\'));
             words.push("--help".to_owned());
             let arguments: Vec<&str> = words.iter().map(String::as_str).collect();
             let ran = home.run(&arguments);
