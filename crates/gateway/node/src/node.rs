@@ -213,13 +213,16 @@ impl ClusterNode {
         self.life.homes.subscribe()
     }
 
-    /// Conveys a client's connection to the home: the bytes of the tunnel are those of the
+    /// Conveys a client's connection to a home: the bytes of the tunnel are those of the
     /// connection from then on.
     ///
     /// # Errors
     /// [`NotConveyed`]: then another try, at the next home, loses nothing.
-    pub async fn convey(&self, ends: ConveyedEnds) -> Result<Tunnel, NotConveyed> {
-        let home = self.other_home().ok_or(NotConveyed::NoHome)?;
+    pub async fn convey(
+        &self,
+        home: &OtherHome,
+        ends: ConveyedEnds,
+    ) -> Result<Tunnel, NotConveyed> {
         let at = self.life.presences.of(&home.node);
         let tunnel = self.life.mesh.tunnel(at.ok_or(NotConveyed::NoHome)?)?;
         convey(tunnel, ends).await

@@ -143,6 +143,11 @@ fn texts(journal: &Arc<HomeJournal>) -> Vec<String> {
     ledger.state(|texts| texts.0.clone())
 }
 
+async fn convey(front: &ClusterNode) -> Result<fabric::Tunnel, NotConveyed> {
+    let home = front.other_home().ok_or(NotConveyed::NoHome)?;
+    front.convey(&home, ends()).await
+}
+
 fn ends() -> ConveyedEnds {
     ConveyedEnds {
         client: "192.0.2.7:50000".parse().unwrap(),
@@ -211,7 +216,7 @@ async fn a_connection_is_conveyed_to_the_home_with_its_ends() {
     };
     let client = async {
         let mut tunnel = loop {
-            match front.convey(ends()).await {
+            match convey(front).await {
                 Ok(tunnel) => break tunnel,
                 Err(NotConveyed::NoHome) => tokio::time::sleep(Duration::from_millis(50)).await,
                 Err(why) => panic!("{why}"),
@@ -235,7 +240,7 @@ async fn a_connection_that_the_home_drops_was_not_conveyed() {
     let refuse = async { drop(nodes.nodes[home].conveyed().await.unwrap()) };
     let client = async {
         loop {
-            match front.convey(ends()).await {
+            match convey(front).await {
                 Err(NotConveyed::NoHome) => tokio::time::sleep(Duration::from_millis(50)).await,
                 other => break other,
             }

@@ -129,7 +129,7 @@ impl Carrier {
         let sent = self.mesh.broadcast(subject, content);
         match tokio::time::timeout(PUBLISH_MAX, sent).await {
             Ok(Ok(())) => {}
-            Ok(Err(why)) => tracing::warn!(%subject, %why, "a message to all nodes is lost"),
+            Ok(Err(why)) => tracing::debug!(%subject, %why, "a message to all nodes is lost"),
             Err(_) => tracing::warn!(%subject, "the bus takes no message"),
         }
     }

@@ -120,10 +120,11 @@ async fn convey(
         if let Some(gateway) = shared.gateway() {
             return gateway.conveyed(client, peer, at).await;
         }
-        let home = shared.node.other_home();
-        match shared.node.convey(ends).await {
-            Ok(tunnel) => return carry(&shared, client, tunnel, home).await,
-            Err(why) => tracing::debug!(%why, "a connection waits for a home"),
+        if let Some(home) = shared.node.other_home() {
+            match shared.node.convey(&home, ends).await {
+                Ok(tunnel) => return carry(&shared, client, tunnel, home).await,
+                Err(why) => tracing::debug!(%why, "a connection waits for a home"),
+            }
         }
         if Instant::now() > deadline || asks_for_health(&client).await {
             let has_tls = shared.config.lock().doors.tls.is_some();
@@ -141,7 +142,7 @@ async fn carry(
     shared: &Shared,
     mut client: TcpStream,
     tunnel: impl AsyncRead + AsyncWrite + Unpin,
-    home: Option<OtherHome>,
+    home: OtherHome,
 ) {
     let (mut from_client, mut to_client) = client.split();
     let (mut from_home, mut to_home) = tokio::io::split(tunnel);
@@ -156,7 +157,7 @@ async fn carry(
     let (mut homes, mut gateway) = (shared.node.other_homes(), shared.gateway.subscribe());
     let moved = async {
         tokio::select! {
-            _ = homes.wait_for(|now| now.is_some() && *now != home) => {}
+            _ = homes.wait_for(|now| is_after(now.as_ref(), &home)) => {}
             _ = gateway.wait_for(Option::is_some) => {}
         }
     };
@@ -180,6 +181,11 @@ async fn carry(
         },
         () = moved => tracing::trace!("a conveyed connection ended with its home"),
     }
+}
+
+/// Whether another home has begun. What is known of homes may be older than the one at hand.
+fn is_after(now: Option<&OtherHome>, home: &OtherHome) -> bool {
+    now.is_some_and(|now| now.epoch > home.epoch)
 }
 
 /// Whether a client asks whether the gateway is healthy or ready. It learns at once that there is
@@ -206,4 +212,31 @@ async fn refuse(client: &mut TcpStream) {
     // A client that does not read it sees that the connection ends.
     let _ = client.write_all(answer.as_bytes()).await;
     let _ = client.shutdown().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster::{NodeId, NodeLife};
+
+    use super::*;
+
+    fn home(name: &str, epoch: u64) -> OtherHome {
+        let incarnation = NodeLife {
+            directory: 1,
+            life: 1,
+        };
+        let node = NodeId {
+            name: name.into(),
+            incarnation,
+        };
+        OtherHome { node, epoch }
+    }
+
+    #[test]
+    fn an_older_word_about_homes_ends_no_connection() {
+        let at = home("b", 2);
+        assert!(!is_after(None, &at) && !is_after(Some(&at), &at));
+        assert!(!is_after(Some(&home("a", 1)), &at));
+        assert!(is_after(Some(&home("a", 3)), &at));
+    }
 }
