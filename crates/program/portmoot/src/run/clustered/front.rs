@@ -128,10 +128,11 @@ async fn convey(
         }
         if Instant::now() > deadline || asks_for_health(&client).await {
             let has_tls = shared.config.lock().doors.tls.is_some();
-            return if has_tls {
-            } else {
-                refuse(&mut client).await
-            };
+            // One that speaks TLS reads no plain answer.
+            if !has_tls {
+                refuse(&mut client).await;
+            }
+            return;
         }
         sleep(LOOK).await;
     }
