@@ -44,6 +44,9 @@ pub(super) fn number_of(message: &Value) -> u64 {
     message["params"]["arguments"]["n"].as_u64().unwrap()
 }
 
+/// The words of a node that is the home no more: the return is to be made again.
+const MOVED: &str = "another node of the cluster serves this now";
+
 /// What a caller learns.
 #[derive(Debug)]
 pub(super) enum Learned {
@@ -87,6 +90,10 @@ impl Caller {
         if message["result"]["resultType"] == "input_required" {
             self.state = Some(message["result"]["requestState"].clone());
             return Learned::Later;
+        }
+        // A home that has just moved refuses a return, which says nothing of the call.
+        if self.has_state() && message.to_string().contains(MOVED) {
+            return Learned::Nothing;
         }
         Learned::End(message)
     }
