@@ -10,6 +10,7 @@ pub struct ClusterSubjects {
     spread: SubjectName,
     journals: SubjectName,
     nodes: SubjectName,
+    presence: SubjectName,
 }
 
 impl ClusterSubjects {
@@ -38,6 +39,7 @@ impl ClusterSubjects {
             spread: format!("{root}.spread").parse()?,
             journals: format!("{root}.j").parse()?,
             nodes: format!("{root}.n").parse()?,
+            presence: format!("{root}.at").parse()?,
             root,
         })
     }
@@ -71,6 +73,12 @@ impl ClusterSubjects {
     pub fn nodes(&self) -> &SubjectName {
         &self.nodes
     }
+
+    /// The subject on which nodes say where they are reached.
+    #[must_use]
+    pub fn presence(&self) -> &SubjectName {
+        &self.presence
+    }
 }
 
 #[cfg(test)]
@@ -87,8 +95,9 @@ mod tests {
             subjects.spread(),
             subjects.journals(),
             subjects.nodes(),
+            subjects.presence(),
         ];
-        let expect = ["", ".hb", ".spread", ".j", ".n"].map(|end| format!("pm.prod-1{end}"));
+        let expect = ["", ".hb", ".spread", ".j", ".n", ".at"].map(|end| format!("pm.prod-1{end}"));
         assert_eq!(all.map(ToString::to_string), expect);
         let same = ClusterSubjects::below("pm.prod-1".parse().unwrap());
         assert_eq!(same, Ok(subjects));

@@ -151,11 +151,28 @@ impl Mesh {
         Ok(Broadcasts::new(Arc::clone(&self.shared), messages))
     }
 
+    /// Ends all channels with an incarnation that does not answer. It may come back: then it opens
+    /// others.
+    pub fn peer_lost(&self, peer: Incarnation) {
+        let mut state = self.shared.state.lock();
+        if let Some(channels) = state.peers.get_mut(&peer) {
+            channels.lose();
+        }
+    }
+
     /// Ends all channels with an incarnation that has ended. Later frames of it have no effect.
     pub fn peer_ended(&self, peer: Incarnation) {
         let mut state = self.shared.state.lock();
         state.opener.end(peer);
         state.end_channels(peer);
+    }
+
+    /// Whether no channel has anything to say, also nothing again.
+    #[cfg(test)]
+    pub(crate) fn is_quiet(&self) -> bool {
+        let state = self.shared.state.lock();
+        let mut peers = state.peers.values();
+        peers.all(|peer| peer.out.is_empty() && peer.is_idle())
     }
 
     /// Frames that had no effect so far.

@@ -28,7 +28,7 @@ impl Entry {
         Ok(Entry {
             owner: Cow::Borrowed(F::OWNER),
             body,
-            is_for_all: F::IS_FOR_ALL,
+            is_for_all: F::is_for_all(record),
         })
     }
 
@@ -61,7 +61,7 @@ impl Entry {
         &self.owner
     }
 
-    /// Whether its owner asked for [`Fold::IS_FOR_ALL`]; false of an entry that was read.
+    /// The word of [`Fold::is_for_all`] about its record; false of an entry that was read.
     #[must_use]
     pub fn is_for_all(&self) -> bool {
         self.is_for_all

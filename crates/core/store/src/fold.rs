@@ -9,15 +9,17 @@ pub trait Fold: Default + Send + 'static {
     /// journals have it.
     const OWNER: &'static str;
 
-    /// Whether an append of such a record is reported only once it is in force at all nodes of a
-    /// cluster: those of before may take something away. A journal of one process does not ask.
-    const IS_FOR_ALL: bool = false;
-
     /// A record of the owner: a JSON object with at least one member.
     type Record: Serialize + DeserializeOwned;
 
     /// Takes the next record. The same records give the same state: no clock and no chance decides.
     fn apply(&mut self, record: &Self::Record);
+
+    /// Whether the append of a record is reported only once it is in force at all nodes of a cluster:
+    /// it may take away what they allow. A journal of one process does not ask.
+    fn is_for_all(_: &Self::Record) -> bool {
+        false
+    }
 
     /// Number of records that [`Fold::records`] returns. Asked after each append: it must be cheap.
     fn live(&self) -> usize;

@@ -17,7 +17,7 @@ use crate::audit::{
 use crate::{JournalWriter, StoreError};
 use flood::Floods;
 pub use flood::{FLOOD, FLOOD_ENTRIES_MAX, FLOOD_WINDOW, FLOODS_MAX};
-pub use gate::Gate;
+pub use gate::{Gate, SHUT};
 pub use permit::{RecordPermit, entry};
 
 /// The kind under which connections are recorded: opened, rejected, ended.
@@ -96,6 +96,12 @@ impl Recorder {
         }
     }
 
+    /// Whether acts may happen at this moment: there is no [gate](Gate), or it is open.
+    #[must_use]
+    pub fn may_act(&self) -> bool {
+        self.gate.as_ref().is_none_or(Gate::is_open)
+    }
+
     /// The members whose values are not kept.
     #[must_use]
     pub fn redaction(&self) -> &Redaction {
@@ -124,9 +130,8 @@ impl Recorder {
     /// # Errors
     /// As [`Recorder::reserve`]; `overloaded` when its share of the log's queue is full.
     pub fn reserve_on(&self, account: Option<&Arc<Share>>) -> Result<RecordPermit, Refusal> {
-        if self.gate.as_ref().is_some_and(|gate| !gate.is_open()) {
-            let why = "another node of the cluster serves this now, or will in a moment";
-            return Err(Refusal::new(RefusalCode::LogUnavailable, why).hint("send it again"));
+        if !self.may_act() {
+            return Err(Refusal::new(RefusalCode::LogUnavailable, SHUT).hint("send it again"));
         }
         let permit = self.try_reserve(
             account,

@@ -10,7 +10,6 @@ use control::Registry;
 use gateway::Dispatch;
 use platform::Mutex;
 use store::StoreError;
-use store::recorder::Gate;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -32,18 +31,13 @@ pub struct Doors {
 
 impl Doors {
     /// The doors of a gateway; they listen on nothing yet. `pages` are served over HTTP beside MCP.
-    /// With a `gate` each request over HTTP is served only while it says so. Must be called inside a
-    /// runtime.
+    /// Must be called inside a runtime.
     ///
     /// # Errors
     /// When the journal has a record of sessions that cannot be read.
-    pub fn new(
-        registry: Arc<Registry>,
-        pages: Router,
-        gate: Option<Gate>,
-    ) -> Result<Self, StoreError> {
+    pub fn new(registry: Arc<Registry>, pages: Router) -> Result<Self, StoreError> {
         let links = ClientLinks::start(registry)?;
-        let endpoints = Endpoints::new(Arc::clone(&links), pages, gate);
+        let endpoints = Endpoints::new(Arc::clone(&links), pages);
         let [stop, closing] = [(); 2].map(|()| watch::Sender::new(false));
         Ok(Self {
             links,

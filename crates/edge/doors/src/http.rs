@@ -52,7 +52,6 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use model::{Refusal, TopicName};
-use store::recorder::Gate;
 use tls::ServerTls;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket};
@@ -92,12 +91,11 @@ pub(crate) struct Endpoints {
     pages: Router,
     /// Places of connections, those that other nodes convey too.
     places: Arc<Places>,
-    gate: Option<Gate>,
 }
 
 impl Endpoints {
     /// The endpoints of a gateway, with these pages beside MCP.
-    pub(crate) fn new(links: Arc<ClientLinks>, pages: Router, gate: Option<Gate>) -> Arc<Self> {
+    pub(crate) fn new(links: Arc<ClientLinks>, pages: Router) -> Arc<Self> {
         let limits = links.registry.limits();
         let places = Places::new(limits.connections_max, limits.participant_connections_max);
         Arc::new(Self {
@@ -105,13 +103,7 @@ impl Endpoints {
             pairs: Arc::default(),
             pages,
             places,
-            gate,
         })
-    }
-
-    /// Whether nothing may be served at this moment.
-    fn is_shut(&self) -> bool {
-        self.gate.as_ref().is_some_and(|gate| !gate.is_open())
     }
 }
 
@@ -410,7 +402,7 @@ async fn answered(
     connection: Arc<Connection>,
     request: Request<Incoming>,
 ) -> Response<Body> {
-    if endpoints.is_shut() {
+    if !endpoints.links.registry.audit.may_act() {
         return problem::moved();
     }
     let (mut parts, body) = request.into_parts();

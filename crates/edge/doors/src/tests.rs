@@ -83,7 +83,7 @@ impl Gateway {
 
     fn of(registry: Arc<Registry>) -> Self {
         Self {
-            doors: Arc::new(Doors::new(Arc::clone(&registry), Router::new(), None).unwrap()),
+            doors: Arc::new(Doors::new(Arc::clone(&registry), Router::new()).unwrap()),
             registry,
         }
     }

@@ -35,7 +35,7 @@ struct HomeTime {
     is_over: bool,
     /// Appends under way, in their order.
     appends: VecDeque<Appending>,
-    /// Reserved places, and the bytes of `appends`.
+    /// Reserved places, and the bytes of all appends.
     places: usize,
     bytes: usize,
     /// The number of the next line.
@@ -64,6 +64,7 @@ struct Appending {
 /// An append that waits for its lines to be handed in.
 struct Parked {
     entries: Vec<Entry>,
+    bytes: usize,
     on_durable: OnDurable,
 }
 
@@ -227,11 +228,16 @@ impl HomeJournal {
             return on_durable(Err(StoreError::Elsewhere));
         }
         let append = Parked {
+            bytes: entries.iter().map(Entry::bytes).sum(),
             entries,
             on_durable,
         };
-        match &mut time.parked {
-            Some(parked) => parked.push(append),
+        let HomeTime { parked, bytes, .. } = &mut *time;
+        match parked {
+            Some(parked) => {
+                *bytes += append.bytes;
+                parked.push(append);
+            }
             None => self.hand_in(&mut time, append),
         }
     }
@@ -290,6 +296,7 @@ impl HomeJournal {
             Err(why) => Some(why),
         };
         for append in parked {
+            time.bytes -= append.bytes;
             self.hand_in(&mut time, append);
         }
         drop(time);

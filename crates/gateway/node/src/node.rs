@@ -8,8 +8,7 @@ use std::time::Duration;
 use cluster::{HomesConfig, NodeId, Shard};
 use fabric::nats::{Nats, NatsConfig, NatsError};
 use fabric::{
-    Bus, BusError, ClusterKeys, Incarnation, Log, Mesh, PeerChannel, SubjectError, SubjectName,
-    Tunnel,
+    Bus, BusError, ClusterKeys, ClusterSubjects, Incarnation, Log, Mesh, PeerChannel, Tunnel,
 };
 use platform::Mutex;
 use runner::{HeadsError, HeadsFile, MachineClock, NodeClock, Runner, RunnerError, RunnerParts};
@@ -37,7 +36,7 @@ const REPLICAS: u8 = 3;
 const STREAM_RETRY: Duration = Duration::from_millis(200);
 /// The time in which the servers have to elect a leader.
 const STREAM_MAX: Duration = Duration::from_secs(30);
-/// The time between two looks at who is the home.
+/// The time between two looks at the other nodes.
 const LOOK: Duration = Duration::from_millis(100);
 /// The folder of a data directory for what a node keeps beside its journal.
 const FOLDER: &str = "cluster";
@@ -67,9 +66,6 @@ pub enum NodeError {
     /// The servers of NATS cannot be used.
     #[error(transparent)]
     Nats(#[from] NatsError),
-    /// The name of the cluster is no subject.
-    #[error(transparent)]
-    Subject(#[from] SubjectError),
     /// The bus cannot be used.
     #[error(transparent)]
     Bus(#[from] BusError),
@@ -100,7 +96,7 @@ pub struct OtherHome {
 pub struct ClusterNode {
     life: Arc<NodeTasks>,
     standing: watch::Receiver<NodeStanding>,
-    conveyed: tokio::sync::Mutex<mpsc::Receiver<Conveyed>>,
+    conveyed: Mutex<Option<mpsc::Receiver<Conveyed>>>,
     /// `None` once it is dropped.
     runtime: Option<Runtime>,
 }
@@ -145,7 +141,7 @@ impl ClusterNode {
             Ok(joined) => Ok(Self {
                 life: joined.life,
                 standing: joined.standing,
-                conveyed: tokio::sync::Mutex::new(joined.conveyed),
+                conveyed: Mutex::new(Some(joined.conveyed)),
                 runtime: Some(runtime),
             }),
             Err(why) => {
@@ -161,7 +157,7 @@ impl ClusterNode {
         Self {
             life: joined.life,
             standing: joined.standing,
-            conveyed: tokio::sync::Mutex::new(joined.conveyed),
+            conveyed: Mutex::new(Some(joined.conveyed)),
             runtime: None,
         }
     }
@@ -193,8 +189,8 @@ impl ClusterNode {
     }
 
     /// The names of the members of the cluster, as far as this node knows.
-    #[must_use]
-    pub fn members(&self) -> Vec<Arc<str>> {
+    #[cfg(test)]
+    pub(crate) fn members(&self) -> Vec<Arc<str>> {
         let runner = self.life.runner.get();
         runner.map_or_else(Vec::new, |runner| {
             runner.view(|homes| homes.members().cloned().collect())
@@ -228,10 +224,10 @@ impl ClusterNode {
         convey(tunnel, ends).await
     }
 
-    /// The next connection that another node conveys to this one. It waits for
-    /// [`Conveyed::take`], or is dropped.
-    pub async fn conveyed(&self) -> Option<Conveyed> {
-        self.conveyed.lock().await.recv().await
+    /// The connections that other nodes convey to this one, for the one who takes them; `None` once
+    /// they are taken. Each waits for [`Conveyed::take`], or is dropped.
+    pub fn conveyed(&self) -> Option<mpsc::Receiver<Conveyed>> {
+        self.conveyed.lock().take()
     }
 
     /// Hands what this node is the home of over to others, and takes nothing any more. Returns once
@@ -285,7 +281,7 @@ pub(crate) struct Joined {
 pub(crate) struct Ways {
     pub(crate) log: Arc<dyn Log>,
     pub(crate) bus: Arc<dyn Bus>,
-    pub(crate) root: SubjectName,
+    pub(crate) subjects: ClusterSubjects,
     pub(crate) clock: Arc<dyn NodeClock>,
 }
 
@@ -293,9 +289,9 @@ async fn connect(parts: NodeParts) -> Result<Joined, NodeError> {
     let nats = Arc::new(Nats::connect(&parts.nats).await?);
     make_stream(&nats, parts.replicas).await?;
     let ways = Ways {
+        subjects: nats.subjects().clone(),
         log: nats.clone(),
         bus: nats,
-        root: format!("pm.{}", parts.nats.cluster).parse()?,
         clock: Arc::new(MachineClock),
     };
     begin(parts, ways).await
@@ -329,10 +325,10 @@ pub(crate) async fn begin(parts: NodeParts, ways: Ways) -> Result<Joined, NodeEr
         incarnation: next.life,
     };
     let keys = ClusterKeys::new(&parts.key);
-    let nodes: SubjectName = format!("{}.n", ways.root).parse()?;
+    let nodes = ways.subjects.nodes().clone();
     let mesh = Mesh::join(ways.bus, nodes, keys.clone(), Incarnation::random()).await?;
     let mesh = Arc::new(mesh);
-    let at: SubjectName = format!("{}.at", ways.root).parse()?;
+    let at = ways.subjects.presence().clone();
     let words = mesh.listen(&(&at).into()).await?;
     let (standing, of_standing) = watch::channel(NodeStanding::Away);
     let runner = Arc::<OnceLock<Runner>>::default();
@@ -349,7 +345,7 @@ pub(crate) async fn begin(parts: NodeParts, ways: Ways) -> Result<Joined, NodeEr
         log: ways.log,
         mesh: Arc::clone(&mesh),
         keys,
-        root: ways.root,
+        subjects: ways.subjects,
         heads: heads(&parts.directory)?,
         clock: ways.clock,
         user: Arc::new(user),
@@ -358,7 +354,11 @@ pub(crate) async fn begin(parts: NodeParts, ways: Ways) -> Result<Joined, NodeEr
     let presences = Arc::<Presences>::default();
     let (sender, conveyed) = mpsc::channel(CONVEYED_WAITING_MAX);
     tokio::spawn(presence::say(Arc::clone(&mesh), at, me.clone()));
-    tokio::spawn(presence::hear(Arc::clone(&presences), words));
+    tokio::spawn(presence::hear(
+        Arc::clone(&presences),
+        Arc::clone(&mesh),
+        words,
+    ));
     let words = Words::new(me.clone(), Arc::clone(&mesh), Arc::clone(&runner));
     tokio::spawn(accept(Arc::clone(&mesh), sender, words.clone()));
     let life = Arc::new(NodeTasks {
@@ -371,7 +371,7 @@ pub(crate) async fn begin(parts: NodeParts, ways: Ways) -> Result<Joined, NodeEr
         #[cfg(test)]
         copy,
     });
-    tokio::spawn(watch_homes(Arc::clone(&life)));
+    tokio::spawn(watch_nodes(Arc::clone(&life)));
     Ok(Joined {
         life,
         standing: of_standing,
@@ -392,12 +392,15 @@ fn heads(directory: &Path) -> Result<HeadsFile, NodeError> {
     Ok(HeadsFile::open(&folder)?)
 }
 
-/// Notes who is the home.
-async fn watch_homes(life: Arc<NodeTasks>) {
+/// Notes who is the home, and ends the channels with nodes that say nothing any more.
+async fn watch_nodes(life: Arc<NodeTasks>) {
     let mut times = tokio::time::interval(LOOK);
     times.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         times.tick().await;
+        for silent in life.presences.forget_silent() {
+            life.mesh.peer_lost(silent);
+        }
         let now = life.other_home();
         life.homes.send_if_modified(|known| {
             let is_new = *known != now;

@@ -9,7 +9,6 @@ use cluster::{Heartbeat, NodeId, Shard};
 use fabric::nats::{Nats, NatsConfig, NatsError, NatsRights, StreamFacts};
 use fabric::{
     Broadcast, Broadcasts, BusError, ClusterKeys, Incarnation, Mesh, PeerCallError, SubjectError,
-    SubjectName,
 };
 use tokio::time::{Instant, timeout, timeout_at};
 use zeroize::Zeroizing;
@@ -45,7 +44,6 @@ pub enum ObserverError {
 #[derive(Debug)]
 pub struct Observer {
     nats: Arc<Nats>,
-    root: SubjectName,
 }
 
 /// An observer with the cluster's key.
@@ -106,8 +104,7 @@ impl Observer {
     /// [`ObserverError`] when the servers cannot be used.
     pub async fn connect(config: &NatsConfig) -> Result<Self, ObserverError> {
         let nats = Arc::new(Nats::connect(config).await?);
-        let root = format!("pm.{}", config.cluster).parse()?;
-        Ok(Self { nats, root })
+        Ok(Self { nats })
     }
 
     /// The version of the server that is reached.
@@ -135,7 +132,7 @@ impl Observer {
     /// # Errors
     /// [`ObserverError`] when a subject would be none.
     pub async fn rights(&self) -> Result<NatsRights, ObserverError> {
-        Ok(self.nats.rights(&self.root).await?)
+        Ok(self.nats.rights().await?)
     }
 
     /// Listens to the nodes from now on.
@@ -143,10 +140,11 @@ impl Observer {
     /// # Errors
     /// [`ObserverError`] when the bus cannot be listened to.
     pub async fn watch(&self, key: &Zeroizing<[u8; 32]>) -> Result<NodesWatch, ObserverError> {
-        let nodes: SubjectName = format!("{}.n", self.root).parse()?;
+        let subjects = self.nats.subjects();
+        let nodes = subjects.nodes().clone();
         let (keys, own) = (ClusterKeys::new(key), Incarnation::random());
         let mesh = Mesh::join(self.nats.clone(), nodes, keys, own).await?;
-        let beats = runner::heartbeats(&mesh, &self.root).await?;
+        let beats = runner::heartbeats(&mesh, subjects).await?;
         Ok(NodesWatch { mesh, beats })
     }
 }

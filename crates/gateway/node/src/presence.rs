@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{NodeId, NodeLife};
+use cluster::{NODES_MAX, NodeId, NodeLife};
 use fabric::{Broadcast, Broadcasts, Incarnation, Mesh, SubjectName};
 use platform::Mutex;
 use serde::{Deserialize, Serialize};
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 
 /// The time between two words of a node about itself.
 const EVERY: Duration = Duration::from_millis(500);
-/// The most nodes that are remembered: as many as members can be.
-const NODES_MAX: usize = cluster::SLOT_MAX as usize;
+/// The time without a word after which the channels with a node end.
+const SILENT_MAX: Duration = Duration::from_secs(10);
 
 /// A node's word about itself.
 #[derive(Debug, Serialize, Deserialize)]
@@ -26,29 +26,54 @@ struct Present {
     life: u64,
 }
 
-/// The incarnations of other nodes, by name, with the life that each is of.
+/// Another node, as it said last.
+#[derive(Debug, Clone, Copy)]
+struct Presence {
+    incarnation: Incarnation,
+    at: Instant,
+}
+
+/// The other nodes that say where they are.
 #[derive(Debug, Default)]
-pub(crate) struct Presences(Mutex<BTreeMap<Arc<str>, (NodeLife, Incarnation)>>);
+pub(crate) struct Presences(Mutex<BTreeMap<NodeId, Presence>>);
 
 impl Presences {
     /// The incarnation of this life of a node, if it is known.
     pub(crate) fn of(&self, node: &NodeId) -> Option<Incarnation> {
-        let known = self.0.lock();
-        let (life, incarnation) = known.get(&node.name)?;
-        (*life == node.incarnation).then_some(*incarnation)
+        self.0.lock().get(node).map(|known| known.incarnation)
     }
 
-    fn note(&self, word: Present, sender: Incarnation) {
-        let life = NodeLife {
+    /// Notes a node's word, and returns the incarnations that ended before this life of it.
+    fn note(&self, word: Present, incarnation: Incarnation) -> Vec<Incarnation> {
+        let incarnation_of_node = NodeLife {
             directory: word.directory,
             life: word.life,
         };
+        let node = NodeId {
+            name: word.name.into(),
+            incarnation: incarnation_of_node,
+        };
+        let at = Instant::now();
         let mut known = self.0.lock();
-        let latest = known.get(&*word.name).map(|(latest, _)| *latest);
-        let is_late = latest.is_some_and(|latest| life.is_before(latest));
-        if !is_late && (latest.is_some() || known.len() < NODES_MAX) {
-            known.insert(word.name.into(), (life, sender));
+        let is_late = |other: &NodeId| incarnation_of_node.is_before(other.incarnation);
+        if known.keys().any(is_late) {
+            return Vec::new();
         }
+        let before =
+            |other: &NodeId, _: &mut Presence| other.incarnation.is_before(incarnation_of_node);
+        let ended = known.extract_if(.., before);
+        let ended = ended.map(|(_, one)| one.incarnation).collect();
+        if known.len() < NODES_MAX || known.contains_key(&node) {
+            known.insert(node, Presence { incarnation, at });
+        }
+        ended
+    }
+
+    /// Forgets the nodes that say nothing any more, and returns their incarnations.
+    pub(crate) fn forget_silent(&self) -> Vec<Incarnation> {
+        let mut known = self.0.lock();
+        let silent = known.extract_if(.., |_, one| one.at.elapsed() >= SILENT_MAX);
+        silent.map(|(_, one)| one.incarnation).collect()
     }
 }
 
@@ -72,7 +97,7 @@ pub(crate) async fn say(mesh: Arc<Mesh>, subject: SubjectName, me: NodeId) {
 }
 
 /// Notes where the other nodes are, until the bus ends.
-pub(crate) async fn hear(presences: Arc<Presences>, mut words: Broadcasts) {
+pub(crate) async fn hear(presences: Arc<Presences>, mesh: Arc<Mesh>, mut words: Broadcasts) {
     while let Some(word) = words.next().await {
         let Broadcast::From {
             sender, content, ..
@@ -81,8 +106,59 @@ pub(crate) async fn hear(presences: Arc<Presences>, mut words: Broadcasts) {
             continue;
         };
         match serde_json::from_slice(&content) {
-            Ok(word) => presences.note(word, sender),
-            Err(why) => tracing::warn!(%sender, %why, "a node says what this version cannot read"),
+            Ok(word) => {
+                for ended in presences.note(word, sender) {
+                    mesh.peer_ended(ended);
+                }
+            }
+            Err(why) => tracing::debug!(%sender, %why, "a node says what this version cannot read"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: Incarnation = Incarnation([1; 16]);
+    const SECOND: Incarnation = Incarnation([2; 16]);
+
+    fn word(life: u64) -> Present {
+        Present {
+            name: "a".to_owned(),
+            directory: 7,
+            life,
+        }
+    }
+
+    fn id(life: u64) -> NodeId {
+        NodeId {
+            name: "a".into(),
+            incarnation: NodeLife { directory: 7, life },
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_later_life_ends_the_one_before_and_an_older_word_ends_none() {
+        let presences = Presences::default();
+        assert_eq!(presences.note(word(1), FIRST), []);
+        assert_eq!(presences.of(&id(1)), Some(FIRST));
+        assert_eq!(presences.note(word(2), SECOND), [FIRST]);
+        assert_eq!(presences.note(word(1), FIRST), []);
+        let known = [presences.of(&id(1)), presences.of(&id(2))];
+        assert_eq!(known, [None, Some(SECOND)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_that_says_nothing_for_a_while_is_forgotten() {
+        let presences = Presences::default();
+        presences.note(word(1), FIRST);
+        tokio::time::advance(SILENT_MAX - EVERY).await;
+        assert_eq!(presences.forget_silent(), []);
+        tokio::time::advance(EVERY).await;
+        assert_eq!(presences.forget_silent(), [FIRST]);
+        assert_eq!(presences.of(&id(1)), None);
+        presences.note(word(1), FIRST);
+        assert_eq!(presences.of(&id(1)), Some(FIRST));
     }
 }

@@ -1,4 +1,4 @@
-//! NodeStanding: the part that this node has in the cluster.
+//! Standing: the part that this node has in the cluster.
 
 use std::sync::Arc;
 

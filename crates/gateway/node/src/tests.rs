@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::NodeTime;
+use fabric::ClusterSubjects;
 use fabric::nats::NatsConfig;
 use fabric::sim::{Faults, Simulated};
 use runner::NodeClock;
@@ -93,7 +94,7 @@ impl Nodes {
         let ways = Ways {
             log: way.clone(),
             bus: way,
-            root: "pm.sim".parse().unwrap(),
+            subjects: ClusterSubjects::of("sim").unwrap(),
             clock: Arc::new(TestClock(Instant::now())),
         };
         let joined = begin(parts(index, self.folders[index].path()), ways).await;
@@ -201,7 +202,8 @@ async fn a_connection_is_conveyed_to_the_home_with_its_ends() {
     let (home, _) = nodes.home().await;
     let front = &nodes.nodes[1 - home];
     let echo = async {
-        let conveyed: Conveyed = nodes.nodes[home].conveyed().await.unwrap();
+        let mut all = nodes.nodes[home].conveyed().unwrap();
+        let conveyed: Conveyed = all.recv().await.unwrap();
         assert_eq!(conveyed.ends, ends());
         let mut taken = conveyed.take().await.unwrap();
         let mut bytes = [0; 5];
@@ -237,7 +239,8 @@ async fn a_connection_that_the_home_drops_was_not_conveyed() {
     let nodes = Nodes::start(2).await;
     let (home, _) = nodes.home().await;
     let front = &nodes.nodes[1 - home];
-    let refuse = async { drop(nodes.nodes[home].conveyed().await.unwrap()) };
+    let mut all = nodes.nodes[home].conveyed().unwrap();
+    let refuse = async { drop(all.recv().await.unwrap()) };
     let client = async {
         loop {
             match convey(front).await {

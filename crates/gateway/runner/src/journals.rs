@@ -9,8 +9,8 @@ use cluster::{
     StoredMessage,
 };
 use fabric::{
-    Append, Appended, ClusterKeys, Log, LogError, MessageId, Page, Record, Sequence, SubjectError,
-    SubjectName, token,
+    Append, Appended, ClusterKeys, ClusterSubjects, Log, LogError, MessageId, Page, Record,
+    Sequence, SubjectError, SubjectName, token,
 };
 use platform::Mutex;
 use sha2::{Digest as _, Sha256};
@@ -74,21 +74,17 @@ enum Opened {
 }
 
 impl Journals {
-    /// The journals below `root`.`j`.
-    pub(crate) fn new(
-        log: Arc<dyn Log>,
-        keys: ClusterKeys,
-        root: &SubjectName,
-    ) -> Result<Self, SubjectError> {
-        Ok(Self {
+    /// The journals of a cluster.
+    pub(crate) fn new(log: Arc<dyn Log>, keys: ClusterKeys, subjects: &ClusterSubjects) -> Self {
+        Self {
             log,
             keys,
-            root: format!("{root}.j").parse()?,
+            root: subjects.journals().clone(),
             start: platform::random(),
             seen: Mutex::default(),
             readings: Semaphore::new(READS_MAX),
             warned: AtomicU64::new(0),
-        })
+        }
     }
 
     /// Tries once to append.

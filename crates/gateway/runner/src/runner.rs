@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{HomeEvent, Homes, HomesConfig, NODE_NAME_BYTES_MAX, Shard, TICK_MS, TOPICS_MAX};
-use fabric::{Broadcasts, BusError, ClusterKeys, Log, Mesh, SubjectError, SubjectName};
+use fabric::{Broadcasts, BusError, ClusterKeys, ClusterSubjects, Log, Mesh};
 use model::TopicName;
 use platform::Mutex;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::MissedTickBehavior;
 
-use crate::beats::beats_below;
+use crate::beats::heartbeats;
 use crate::carrier::Carrier;
 use crate::clock::NodeClock;
 use crate::heads::HeadsFile;
@@ -31,8 +31,8 @@ pub struct RunnerParts {
     pub mesh: Arc<Mesh>,
     /// The keys that seal records.
     pub keys: ClusterKeys,
-    /// The subject above all subjects of the cluster.
-    pub root: SubjectName,
+    /// The subjects of the cluster.
+    pub subjects: ClusterSubjects,
     /// The heads of former lives.
     pub heads: HeadsFile,
     /// The clock.
@@ -44,9 +44,6 @@ pub struct RunnerParts {
 /// A node that cannot begin.
 #[derive(Debug, thiserror::Error)]
 pub enum RunnerError {
-    /// A subject of the cluster would be none.
-    #[error(transparent)]
-    Subject(#[from] SubjectError),
     /// The bus cannot be listened to.
     #[error(transparent)]
     Bus(#[from] BusError),
@@ -91,12 +88,11 @@ impl Runner {
             return Err(RunnerError::Name(name_bytes));
         }
         check_topics(&parts.config.topics)?;
-        let beats = beats_below(&parts.root)?;
-        let spreads: SubjectName = format!("{}.spread", parts.root).parse()?;
-        let journals = Journals::new(parts.log, parts.keys, &parts.root)?;
+        let subjects = parts.subjects;
+        let journals = Journals::new(parts.log, parts.keys, &subjects);
         let incoming = Incoming {
-            beats: parts.mesh.listen(&(&beats).into()).await?,
-            spreads: parts.mesh.listen(&(&spreads).into()).await?,
+            beats: heartbeats(&parts.mesh, &subjects).await?,
+            spreads: parts.mesh.listen(&subjects.spread().into()).await?,
         };
         let mut config = parts.config;
         config.heads = parts.heads.all();
@@ -110,8 +106,8 @@ impl Runner {
             mesh: parts.mesh,
             journals: Arc::new(journals),
             heads: Arc::clone(&heads),
-            beats,
-            spreads,
+            beats: subjects.heartbeats().clone(),
+            spreads: subjects.spread().clone(),
             requests: JoinSet::new(),
             under_way: Arc::default(),
         };

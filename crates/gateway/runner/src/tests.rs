@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{HomesConfig, JournalHead, NodeId, NodeLife, NodeTime, Shard};
-use fabric::{Bus, ClusterKeys, Incarnation, Log, Mesh, SubjectName};
+use fabric::{Bus, ClusterKeys, ClusterSubjects, Incarnation, Log, Mesh};
 use model::TopicName;
 use platform::Mutex;
 use tempfile::TempDir;
@@ -152,7 +152,7 @@ impl NodeClock for TestClock {
 struct Ways {
     log: Arc<dyn Log>,
     bus: Arc<dyn Bus>,
-    root: SubjectName,
+    subjects: ClusterSubjects,
 }
 
 /// Starts a node.
@@ -171,7 +171,7 @@ async fn started(
         incarnation,
     };
     let keys = ClusterKeys::new(&KEY);
-    let nodes: SubjectName = format!("{}.n", ways.root).parse().unwrap();
+    let nodes = ways.subjects.nodes().clone();
     let own = Incarnation::random();
     let mesh = Mesh::join(ways.bus, nodes, keys.clone(), own);
     let parts = RunnerParts {
@@ -179,7 +179,7 @@ async fn started(
         log: ways.log,
         mesh: Arc::new(mesh.await.unwrap()),
         keys,
-        root: ways.root,
+        subjects: ways.subjects,
         heads: heads(user.folder.path()),
         clock,
         user,

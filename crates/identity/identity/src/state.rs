@@ -119,8 +119,11 @@ impl AccessState {
 
 impl Fold for AccessState {
     const OWNER: &'static str = "access";
-    const IS_FOR_ALL: bool = true;
     type Record = AccessRecord;
+
+    fn is_for_all(_: &AccessRecord) -> bool {
+        true
+    }
 
     fn apply(&mut self, record: &AccessRecord) {
         match record {

@@ -144,6 +144,22 @@ impl Peer {
         }
     }
 
+    /// Ends all channels, and says nothing more of them: the other incarnation does not answer. If it
+    /// does later, it learns that they have ended, and none is taken up again.
+    pub(super) fn lose(&mut self) {
+        let open: Vec<ChannelId> = self.channels.keys().copied().collect();
+        for channel in open {
+            self.counted(channel, |one| one.close(Closed::PeerEnded));
+            self.note_end(channel, Ended::Known(Reset::Cancelled));
+        }
+        for ended in self.ended.values_mut() {
+            if let Ended::Closed(again) = ended {
+                *ended = Ended::Known(again.why);
+            }
+        }
+        self.out.clear();
+    }
+
     /// Takes a frame in; returns a channel that the other side has opened with it.
     pub(super) fn receive(&mut self, now: Duration, frame: Frame) -> Option<ChannelId> {
         let channel = frame.channel;

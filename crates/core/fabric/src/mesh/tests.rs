@@ -303,6 +303,36 @@ async fn a_message_to_all_has_a_largest_size() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_that_does_not_answer_costs_nothing_and_may_come_back() {
+    let (world, two) = simulated(5, Faults::default()).await;
+    let mut open = two.a.tunnel(B).unwrap();
+    open.write_all(b"x").await.unwrap();
+    let PeerChannel::Tunnel(mut there) = two.b.accept().await else {
+        panic!("a tunnel")
+    };
+    assert_eq!(there.read_u8().await.unwrap(), b'x');
+    world.world(|world| {
+        world.cut(0, 1, true);
+        world.cut(1, 0, true);
+    });
+    let left = two.a.tunnel(B).unwrap();
+    drop(left);
+    two.a.peer_lost(B);
+    assert!(open.read_u8().await.is_err());
+    drop(open);
+    assert!(two.a.is_quiet(), "nothing is said again");
+    world.world(|world| {
+        world.cut(0, 1, false);
+        world.cut(1, 0, false);
+    });
+    // The other one learns of it with its next word.
+    there.write_all(b"y").await.unwrap();
+    assert!(there.read_u8().await.is_err());
+    let (call, came) = tokio::join!(two.a.call(B, "again".into()), two.b.accept());
+    assert!(call.is_ok() && matches!(came, PeerChannel::Call(_)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn channels_end_with_the_other_incarnation() {
     let (_world, two) = simulated(3, Faults::default()).await;
     let call = two.a.call(B, "request".into());

@@ -66,14 +66,14 @@ impl Nats {
         }
     }
 
-    /// The rights of the user, tried without storing anything. The stream has to be there, and
-    /// `root` is the subject above all of the cluster.
+    /// The rights of the user, tried without storing anything. The stream has to be there.
     ///
     /// # Errors
     /// [`SubjectError`] when a subject would be none.
-    pub async fn rights(&self, root: &SubjectName) -> Result<NatsRights, SubjectError> {
-        let echo: SubjectName = format!("{root}.echo").parse()?;
-        let record: SubjectName = format!("{root}.j.none").parse()?;
+    pub async fn rights(&self) -> Result<NatsRights, SubjectError> {
+        let subjects = self.subjects();
+        let echo = subjects.root().with_name("echo")?;
+        let record = subjects.journals().with_name("none")?;
         let append = Append {
             subject: record.clone(),
             expected: NEVER,

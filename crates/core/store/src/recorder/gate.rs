@@ -22,6 +22,9 @@ impl Gate {
     }
 }
 
+/// The words of a refusal while the gate is shut.
+pub const SHUT: &str = "another node of the cluster serves this now, or will in a moment";
+
 impl Debug for Gate {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str("Gate")

@@ -5,6 +5,8 @@ use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER}
 use http::{HeaderValue, Response, StatusCode};
 use model::{Refusal, RefusalCode};
 
+use store::recorder::SHUT;
+
 use super::body::Body;
 
 /// Pages beside the API whose errors are as the API's.
@@ -66,8 +68,7 @@ pub(super) fn coded(response: Response<Body>) -> Response<Body> {
 
 /// The response of a node that is the home of its cluster no more: its connections end in a moment.
 pub(super) fn moved() -> Response<Body> {
-    let words = "another node of the cluster serves this now: send it again";
-    let mut response = Response::new(Body::full(words));
+    let mut response = Response::new(Body::full(SHUT));
     *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(PLAIN));

@@ -22,7 +22,7 @@ impl Gateway {
         let pages = Router::new()
             .route("/api/v1/long", get(|| async { "x".repeat(ANSWER_BYTES) }))
             .route("/api/v1/short", get(|| async { "short" }));
-        let doors = Arc::new(Doors::new(Arc::clone(&registry), pages, None).unwrap());
+        let doors = Arc::new(Doors::new(Arc::clone(&registry), pages).unwrap());
         Self { doors, registry }
     }
 

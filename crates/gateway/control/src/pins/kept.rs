@@ -73,8 +73,11 @@ impl KeptPins {
 
 impl Fold for KeptPins {
     const OWNER: &'static str = "pins";
-    const IS_FOR_ALL: bool = true;
     type Record = PinRecord;
+
+    fn is_for_all(_: &PinRecord) -> bool {
+        true
+    }
 
     fn apply(&mut self, record: &PinRecord) {
         match record {

@@ -73,8 +73,11 @@ impl KeptBrakes {
 
 impl Fold for KeptBrakes {
     const OWNER: &'static str = "brakes";
-    const IS_FOR_ALL: bool = true;
     type Record = BrakeRecord;
+
+    fn is_for_all(_: &BrakeRecord) -> bool {
+        true
+    }
 
     fn apply(&mut self, record: &BrakeRecord) {
         match record {

@@ -373,6 +373,14 @@ impl Fold for KeptRules {
     const OWNER: &'static str = "rules";
     type Record = RuleRecord;
 
+    /// Which rules are in force; what they have spent and learned is the home's alone.
+    fn is_for_all(record: &RuleRecord) -> bool {
+        matches!(
+            record,
+            RuleRecord::Accepted(_) | RuleRecord::Suspended(_) | RuleRecord::Ended(_)
+        )
+    }
+
     fn apply(&mut self, record: &RuleRecord) {
         let topic = record.topic().to_owned();
         if let RuleRecord::Decided(decided) = record {

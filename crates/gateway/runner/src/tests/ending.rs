@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cluster::{HomesConfig, NODE_NAME_BYTES_MAX, NodeId, NodeLife, TOPICS_MAX};
 use fabric::sim::{Faults, Simulated};
-use fabric::{ClusterKeys, Incarnation, Mesh};
+use fabric::{ClusterKeys, ClusterSubjects, Incarnation, Mesh};
 use model::TopicName;
 use tempfile::TempDir;
 
@@ -20,7 +20,7 @@ fn ways(world: &Simulated) -> Ways {
     Ways {
         log: Arc::new(world.node(0)),
         bus: Arc::new(world.node(0)),
-        root: "pm.sim".parse().unwrap(),
+        subjects: ClusterSubjects::of("sim").unwrap(),
     }
 }
 
@@ -62,13 +62,13 @@ impl HomeUser for Fails {
 
 fn parts(world: &Simulated, mesh: Mesh, config: HomesConfig) -> RunnerParts {
     let user = Fails(tempfile::tempdir().unwrap());
-    let Ways { log, root, .. } = ways(world);
+    let Ways { log, subjects, .. } = ways(world);
     RunnerParts {
         config,
         log,
         mesh: Arc::new(mesh),
         keys: ClusterKeys::new(&KEY),
-        root,
+        subjects,
         heads: HeadsFile::open(user.0.path()).unwrap(),
         clock: Arc::new(TestClock::new()),
         user: Arc::new(user),

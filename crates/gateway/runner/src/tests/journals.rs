@@ -9,16 +9,16 @@ use cluster::{
 };
 use fabric::sim::{Faults, Simulated};
 use fabric::{
-    Append, Appended, ClusterKeys, Log, LogError, MessageId, Ongoing, Page, Record, Sequence,
-    SubjectName, SubjectPattern, token,
+    Append, Appended, ClusterKeys, ClusterSubjects, Log, LogError, MessageId, Ongoing, Page,
+    Record, Sequence, SubjectName, SubjectPattern, token,
 };
 
 use super::{KEY, line, topic};
 use crate::journals::{Journals, READS_MAX, WantedAppend};
 
 fn journals(log: Arc<dyn Log>) -> Journals {
-    let root = "pm.sim".parse().unwrap();
-    Journals::new(log, ClusterKeys::new(&KEY), &root).unwrap()
+    let subjects = ClusterSubjects::of("sim").unwrap();
+    Journals::new(log, ClusterKeys::new(&KEY), &subjects)
 }
 
 fn wanted(epoch: u64, expected: u64, number: u64) -> WantedAppend {

@@ -5,6 +5,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use cluster::{NotStored, Shard};
+use fabric::ClusterSubjects;
 use fabric::nats::{Nats, NatsConfig, NatsError};
 use harness::NatsServers;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -61,7 +62,7 @@ impl Node {
             let ways = Ways {
                 log: nats.clone(),
                 bus: nats,
-                root: "pm.test".parse().unwrap(),
+                subjects: ClusterSubjects::of("test").unwrap(),
             };
             let name = format!("node-{number}");
             let runner = started(&name, ways, Arc::new(MachineClock), user).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use cluster::{CommonEntry, HomeRecord, NotStored, Shard, StepDownCause, StoredMessage};
 use fabric::sim::{Faults, NodeNumber, Simulated};
-use fabric::{ClusterKeys, Record};
+use fabric::{ClusterKeys, ClusterSubjects, Record};
 
 use super::{KEY, Seen, TestClock, Ways, eventually, line, started, store, topic};
 use crate::encoding::{Content, read_message};
@@ -36,7 +36,7 @@ impl Three {
             let ways = Ways {
                 log: Arc::new(world.node(number)),
                 bus: Arc::new(world.node(number)),
-                root: "pm.sim".parse().unwrap(),
+                subjects: ClusterSubjects::of("sim").unwrap(),
             };
             let name = format!("node-{number}");
             let runner = started(&name, ways, clock.clone(), seen.clone()).await;

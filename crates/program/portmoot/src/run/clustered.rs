@@ -25,7 +25,7 @@ use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::{LOG_TARGET, Output};
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::{JoinHandle, block_in_place, spawn_blocking};
 use zeroize::Zeroizing;
 
 use super::banner::ClusterPart;
@@ -38,7 +38,10 @@ use token_uses::ClusterUses;
 const HAND_OVER_MAX: Duration = Duration::from_secs(5);
 /// The time that a node that begins waits for the cluster to have a home.
 const FIRST_HOME_MAX: Duration = Duration::from_secs(15);
-
+/// The pause before a gateway that could not begin is begun again.
+const BEGIN_RETRY: Duration = Duration::from_secs(1);
+/// The codes of failures that pass, with the log or with this node's time as the home.
+const PASSING: [&str; 3] = ["log_unavailable", "home_elsewhere", "overloaded"];
 /// The pause between two looks whether a new home may serve.
 const LEADS_LOOK: Duration = Duration::from_millis(10);
 
@@ -215,13 +218,9 @@ async fn serve_at_home(shared: Arc<Shared>) -> Failure {
     let mut standing = shared.node.standing();
     loop {
         let now = standing.borrow_and_update().clone();
-        if let NodeStanding::Home(journal) = now
-            && leads(&shared.node, &journal).await
-        {
-            match begin(&shared, &journal) {
-                Ok(gateway) => _ = shared.gateway.send_replace(Some(gateway)),
-                // It may be over already: then its journal says so, and the next home begins.
-                Err(_) if journal.is_over() => {}
+        if let NodeStanding::Home(journal) = now {
+            match begin_when_possible(&shared, &journal).await {
+                Ok(gateway) => _ = shared.gateway.send_replace(gateway),
                 Err(failure) => return failure,
             }
         }
@@ -233,6 +232,27 @@ async fn serve_at_home(shared: Arc<Shared>) -> Failure {
             gateway.end().await;
         }
     }
+}
+
+/// Begins the gateway once this node may serve; `None` if it is the home no more. A log that takes
+/// nothing for a while is waited for.
+async fn begin_when_possible(
+    shared: &Arc<Shared>,
+    journal: &Arc<HomeJournal>,
+) -> Result<AtHome, Failure> {
+    while leads(&shared.node, journal).await {
+        // Its first records wait for the log.
+        let failure = match block_in_place(|| begin(shared, journal)) {
+            Ok(gateway) => return Ok(Some(gateway)),
+            Err(failure) => failure,
+        };
+        if !PASSING.contains(&failure.code.as_str()) {
+            return Err(failure);
+        }
+        tracing::warn!(target: LOG_TARGET, error = failure.message, "the gateway of this node cannot begin yet");
+        tokio::time::sleep(BEGIN_RETRY).await;
+    }
+    Ok(None)
 }
 
 /// Waits until a node that is the home may serve; false if it is the home no more.
@@ -254,9 +274,8 @@ fn begin(shared: &Arc<Shared>, journal: &Arc<HomeJournal>) -> Result<Arc<Gateway
         exe: this_program(),
         file: shared.file.clone(),
         journal: Some(journal.writer()?),
-        audit: shared.audit.gated_by(gate.clone()),
+        audit: shared.audit.gated_by(gate),
         operator: shared.operator,
-        gate: Some(gate),
     })?;
     gateway.use_tokens_by(Arc::new(ClusterUses(Arc::clone(journal))));
     tracing::info!(target: LOG_TARGET, node = %shared.node.id().name, "this node is the home: it runs the gateway");

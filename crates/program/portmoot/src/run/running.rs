@@ -20,7 +20,7 @@ use identity::{AccessJournal, AccessState};
 use model::{Refusal, RefusalCode, TopicName};
 use oauth::{ServerAccounts, token_uses::TokenUses, vault::Vault};
 use platform::{Mutex, random, unix_ms};
-use store::recorder::{Gate, Recorder};
+use store::recorder::Recorder;
 use store::{DirectoryOwner, JournalWriter, Ledger};
 use tls::ServerTls;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -62,8 +62,6 @@ pub(crate) struct GatewayParts {
     pub(crate) audit: Recorder,
     /// The hash of the operator's key, if there is one.
     pub(crate) operator: Option<TokenHash>,
-    /// Whether requests may be served at a moment, if that is a question.
-    pub(crate) gate: Option<Gate>,
 }
 
 impl GatewayParts {
@@ -86,7 +84,6 @@ impl GatewayParts {
             file,
             journal,
             operator,
-            gate: None,
         })
     }
 }
@@ -245,7 +242,6 @@ impl Gateway {
             journal,
             audit,
             operator,
-            gate,
         } = parts;
         // First: limits that the process cannot keep would be in all that follows.
         let descriptors = Descriptors::fit(&mut config);
@@ -274,7 +270,7 @@ impl Gateway {
         };
         let registry = Registry::start(start)?;
         let pages = pages(&registry, &access, file);
-        let doors = Doors::new(Arc::clone(&registry), pages, gate)?;
+        let doors = Doors::new(Arc::clone(&registry), pages)?;
         let exporter = Exporter::new(&registry);
         exporter.put_in_force(registry.config().telemetry.as_ref());
         if let Some(words) = &registry.config().audit.export {

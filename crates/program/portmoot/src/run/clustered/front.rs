@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use node::{ConveyedEnds, OtherHome};
+use node::{ConveyedEnds, NodeStanding, OtherHome};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, copy};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -22,7 +22,6 @@ const LINGER: Duration = Duration::from_secs(5);
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 /// The bytes of a request that say which page of health it is for.
 const HEAD_BYTES: usize = 16;
-const NO_HOME: &str = "no node is the home of the cluster now";
 
 /// Accepts connections, whenever this node runs no gateway: its gateway accepts them itself.
 pub(super) async fn accept(shared: Arc<Shared>) -> Infallible {
@@ -84,8 +83,10 @@ async fn convey_all(
 /// Takes connections that other nodes convey, while this node runs the gateway. Others are dropped:
 /// their node conveys them to the next home.
 pub(super) async fn take_conveyed(shared: Arc<Shared>) -> Infallible {
+    let mut all = shared.node.conveyed();
     loop {
-        let Some(conveyed) = shared.node.conveyed().await else {
+        let next = async { all.as_mut()?.recv().await };
+        let Some(conveyed) = next.await else {
             // The node ends, and this task with it.
             return std::future::pending().await;
         };
@@ -130,7 +131,7 @@ async fn convey(
             let has_tls = shared.config.lock().doors.tls.is_some();
             // One that speaks TLS reads no plain answer.
             if !has_tls {
-                refuse(&mut client).await;
+                refuse(&mut client, Absence::of(&shared)).await;
             }
             return;
         }
@@ -202,9 +203,39 @@ async fn asks_for_health(client: &TcpStream) -> bool {
         .any(|page| head.starts_with(page))
 }
 
-/// Answers a client that there is no home, in HTTP.
-async fn refuse(client: &mut TcpStream) {
-    let body = format!(r#"{{"code":"no_home","message":"{NO_HOME}"}}"#);
+/// The cause for which no node serves.
+#[derive(Debug, Clone, Copy)]
+enum Absence {
+    /// None is the home now.
+    NoHome,
+    /// Messages were lost, and a person has to look.
+    Lost,
+}
+
+impl Absence {
+    fn of(shared: &Shared) -> Self {
+        match &*shared.node.standing().borrow() {
+            NodeStanding::Lost => Self::Lost,
+            NodeStanding::Home(_) | NodeStanding::Away => Self::NoHome,
+        }
+    }
+
+    /// The body of the answer, as errors of the API have it.
+    fn body(self) -> &'static str {
+        match self {
+            Self::NoHome => {
+                r#"{"code":"no_home","message":"no node is the home of the cluster now"}"#
+            }
+            Self::Lost => {
+                r#"{"code":"journal_lost","message":"the cluster's log has lost messages","hint":"an operator looks: portmoot cluster status"}"#
+            }
+        }
+    }
+}
+
+/// Answers a client that no node serves, in HTTP.
+async fn refuse(client: &mut TcpStream, why: Absence) {
+    let body = why.body();
     let answer = format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\n\
          connection: close\r\ncontent-length: {}\r\n\r\n{body}",

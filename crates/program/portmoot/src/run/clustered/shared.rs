@@ -17,7 +17,7 @@ use tokio::sync::watch;
 
 use super::super::running::Gateway;
 
-/// The pause between two looks at who is the home.
+/// The pause before a connection is conveyed again.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
 
 /// The gateway of this process, while it is the home.
@@ -54,8 +54,10 @@ impl Shared {
 
     /// Waits until the cluster has a home that serves.
     pub(super) async fn first_home(&self) {
-        while self.gateway().is_none() && self.node.other_home().is_none() {
-            tokio::time::sleep(LOOK).await;
+        let (mut own, mut other) = (self.gateway.subscribe(), self.node.other_homes());
+        tokio::select! {
+            _ = own.wait_for(Option::is_some) => {}
+            _ = other.wait_for(Option::is_some) => {}
         }
     }
 }
