@@ -11,6 +11,7 @@ use rules::{
     CallRule, LifeEvent, QuarantineCause, RuleEvidence, RuleName, RulePhase, RuleSet, RuledTool,
     SuspendCause,
 };
+use store::StoreError;
 
 use super::super::kept::{
     AcceptedRule, DismissedOffer, EndedRule, LearnedText, RuleRecord, UsedUp,
@@ -196,12 +197,12 @@ impl RuleDesk {
             ledgers.rules.submit(&records, report);
             seed
         };
-        let written = written.recv();
+        let written = written.recv().unwrap_or(Err(StoreError::Stopped));
         let mut state = self.lock();
         let accepting = state.accepted(&rule.name);
-        if !matches!(written, Ok(Ok(()))) {
+        if let Err(error) = written {
             self.unwritten.lock().extend(seed);
-            return Err(not_recorded("the rule is not in force"));
+            return Err(not_recorded(&error, "the rule is not in force"));
         }
         state.book.apply(&record);
         state.put(&rule, renews);
@@ -244,10 +245,10 @@ impl RuleDesk {
         let written = ledgers.rules.append(std::slice::from_ref(&record));
         let mut state = self.lock();
         state.ending.remove(&rule.id);
-        if written.is_err() {
+        if let Err(error) = written {
             self.unwritten.lock().extend(suspended);
-            return Err(not_recorded("the rule is suspended, and has not ended")
-                .hint("end it again when the disk takes records"));
+            let what = "the rule is suspended, and has not ended: end it again when the disk takes records";
+            return Err(not_recorded(&error, what));
         }
         state.book.apply(&record);
         state.learned.retain(|one| one.name != *rule);
@@ -281,7 +282,7 @@ impl RuleDesk {
             at_ms,
         });
         let written = ledgers.rules.append(std::slice::from_ref(&record));
-        written.map_err(|_| not_recorded("the offer stays"))?;
+        written.map_err(|error| not_recorded(&error, "the offer stays"))?;
         self.apply(&record);
         Ok(())
     }
@@ -411,7 +412,12 @@ fn decided_meanwhile() -> Refusal {
     Refusal::new(RefusalCode::Conflict, why).hint("look at the offers again: portmoot rules offers")
 }
 
-fn not_recorded(what: &str) -> Refusal {
+/// The refusal of a change of rules that the journal has not taken, with what follows from that.
+fn not_recorded(error: &StoreError, what: &str) -> Refusal {
+    // The next home of the cluster may have it.
+    if matches!(error, StoreError::Elsewhere) {
+        return store::not_written(error);
+    }
     Refusal::new(
         RefusalCode::LogUnavailable,
         format!("the journal cannot be written: {what}"),

@@ -445,3 +445,17 @@ fn an_end_is_written_also_when_the_queue_is_full() {
     let ended = journaled.life(&one.name.id).map(|life| life.has_ended());
     assert_eq!(ended, Some(true));
 }
+
+#[test]
+fn a_home_that_moved_does_not_say_what_the_next_one_may_have() {
+    let unknown = not_recorded(&StoreError::Elsewhere, "the rule is not in force");
+    assert!(
+        unknown.message.contains("was made, or it was not"),
+        "{unknown:?}"
+    );
+    let known = not_recorded(&StoreError::Stopped, "the rule is not in force");
+    assert!(
+        known.message.ends_with("the rule is not in force"),
+        "{known:?}"
+    );
+}
