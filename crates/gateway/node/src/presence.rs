@@ -59,10 +59,14 @@ impl Presences {
         if known.keys().any(is_late) {
             return Vec::new();
         }
-        let before =
-            |other: &NodeId, _: &mut Presence| other.incarnation.is_before(incarnation_of_node);
-        let ended = known.extract_if(.., before);
-        let ended = ended.map(|(_, one)| one.incarnation).collect();
+        let mut ended = Vec::new();
+        known.retain(|other, one| {
+            let is_over = other.incarnation.is_before(incarnation_of_node);
+            if is_over {
+                ended.push(one.incarnation);
+            }
+            !is_over
+        });
         if known.len() < NODES_MAX || known.contains_key(&node) {
             known.insert(node, Presence { incarnation, at });
         }
@@ -71,9 +75,15 @@ impl Presences {
 
     /// Forgets the nodes that say nothing any more, and returns their incarnations.
     pub(crate) fn forget_silent(&self) -> Vec<Incarnation> {
-        let mut known = self.0.lock();
-        let silent = known.extract_if(.., |_, one| one.at.elapsed() >= SILENT_MAX);
-        silent.map(|(_, one)| one.incarnation).collect()
+        let mut silent = Vec::new();
+        self.0.lock().retain(|_, one| {
+            let says_nothing = one.at.elapsed() >= SILENT_MAX;
+            if says_nothing {
+                silent.push(one.incarnation);
+            }
+            !says_nothing
+        });
+        silent
     }
 }
 
