@@ -26,17 +26,17 @@ pub(crate) struct Account {
 }
 
 struct Held {
-    /// None that were given up.
+    /// The latest tokens; `None` once they were given up.
     tokens: Option<PersonTokens>,
-    /// When they are renewed next, in Unix milliseconds; `None` if that is not known.
+    /// The time of their next renewal, in Unix milliseconds; `None` if that is not known.
     due_ms: Option<u64>,
-    /// Until when the place is left alone, in Unix milliseconds.
+    /// The time until which the place is left alone, in Unix milliseconds.
     rests_until_ms: u64,
-    /// How often they were renewed.
+    /// The number of their renewals.
     renewals: u64,
 }
 
-/// When tokens are renewed, in Unix milliseconds.
+/// The time at which tokens are to be renewed, in Unix milliseconds.
 fn due_ms(tokens: &PersonTokens) -> Option<u64> {
     let quarter_ms = tokens.lifetime_ms.unwrap_or(u64::MAX) / 4;
     let before_ms = RENEWED_BEFORE_MS.min(quarter_ms);
@@ -71,7 +71,7 @@ impl Account {
         can_renew && held.due_ms.is_some_and(|due_ms| due_ms <= now_ms)
     }
 
-    /// How often its tokens were renewed.
+    /// The number of renewals of its tokens.
     pub(crate) fn renewals(&self) -> u64 {
         self.held.lock().renewals
     }

@@ -6,11 +6,11 @@ use crate::session::Session;
 /// Whether a session goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {
-    /// Its token is its participant's.
+    /// A session whose token is its participant's.
     Good,
-    /// It has ended.
+    /// A session that has ended.
     Over,
-    /// Its issuer cannot say now.
+    /// A session whose issuer cannot say now whether its token is good.
     Unsure,
 }
 

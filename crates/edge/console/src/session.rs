@@ -51,8 +51,8 @@ struct Credentials {
     bearer: Option<String>,
     /// The tokens at the place where the person signed in.
     account: Option<Arc<Account>>,
-    /// Those of its earlier sign-ins, the oldest first. A place may have one grant for all of them, which
-    /// would end with the first.
+    /// The tokens of its earlier sign-ins, the oldest first. A place may have one grant for all of
+    /// them, which would end with the first.
     replaced: Vec<Arc<Account>>,
 }
 

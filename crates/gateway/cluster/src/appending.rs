@@ -94,7 +94,8 @@ impl<R: HomeLine> Homes<R> {
         }
     }
 
-    /// The log takes nothing now: what no caller waits for is sent later, as another append.
+    /// Takes back the append of a shard that the log does not take now: its records that no caller
+    /// waits for are sent later, as another append.
     fn not_taken(&mut self, shard: &Shard) {
         let now_ms = self.now_ms();
         let refused = self.home_mut(shard).map(|home| home.take_back(now_ms));

@@ -205,8 +205,8 @@ impl<R: HomeLine> Homes<R> {
         }
     }
 
-    /// A person says that a member does not run any more. It is taken out as soon as the members may
-    /// change; nothing waits for it from now on.
+    /// Takes out a member that does not run any more, as a person says: as soon as the members may
+    /// change. Nothing waits for it from now on.
     pub(crate) fn remove(&mut self, name: Arc<str>) {
         if name == self.me.name || !self.common.members.has(&name) {
             return;

@@ -26,7 +26,7 @@ pub(crate) struct Common {
     pub(crate) is_read: bool,
     /// Whether this node was as new as a home, in this life.
     pub(crate) has_met_home: bool,
-    /// The latest request for messages, and when it was made.
+    /// The latest request for messages, and its time.
     pub(crate) asked: Option<(u64, u64)>,
 }
 

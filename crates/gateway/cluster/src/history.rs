@@ -146,7 +146,8 @@ pub struct KnownHeads {
 }
 
 impl KnownHeads {
-    /// Learns of a place; whether it is new. The latest [`HEAD_EPOCHS_MAX`] epochs of a shard stay.
+    /// Learns of a place; returns whether it is new. The latest [`HEAD_EPOCHS_MAX`] epochs of a
+    /// shard stay.
     pub fn learn(&mut self, shard: &Shard, head: &JournalHead) -> bool {
         if head.number == 0 {
             return false;

@@ -27,11 +27,12 @@ pub(crate) struct Sending<R> {
     pub(crate) subject: ShardSubject,
     pub(crate) expected: u64,
     pub(crate) message: HomeMessage<R>,
-    /// When it was sent first, milliseconds.
+    /// The time at which it was sent first, milliseconds.
     pub(crate) first_ms: u64,
-    /// When it was sent last, or when the log said that its fate is unknown, milliseconds.
+    /// The time at which it was sent last, or at which the log said that its fate is unknown,
+    /// milliseconds.
     pub(crate) asked_ms: u64,
-    /// The times that it was sent.
+    /// The number of its tries.
     tries: u32,
     /// The runner's numbers, one for each of its entries.
     pub(crate) tickets: Vec<Option<u64>>,
@@ -148,13 +149,13 @@ pub(crate) struct Unconfirmed {
 /// The beginning of an epoch that this node has written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Beginning {
-    /// Its place.
+    /// The place of the beginning.
     pub(crate) begun: JournalHead,
     /// The place that it follows.
     pub(crate) follows: JournalHead,
-    /// Its sequence; 0 as long as the log has not said it.
+    /// The sequence of the beginning; 0 as long as the log has not said it.
     pub(crate) sequence: u64,
-    /// When it was sent first, milliseconds.
+    /// The time at which it was sent first, milliseconds.
     pub(crate) sent_ms: u64,
 }
 
@@ -176,24 +177,24 @@ pub(crate) struct Home<R> {
     pub(crate) head: JournalHead,
     pub(crate) sequence: u64,
     pub(crate) queue: Queue<R>,
-    /// Until when nothing is sent, because the log took nothing, milliseconds.
+    /// The time until which nothing is sent, because the log took nothing, milliseconds.
     pub(crate) waits_until_ms: u64,
     pub(crate) sending: Option<Sending<R>>,
     /// The latest appends that were acknowledged, each with its sequence.
     pub(crate) acked: VecDeque<(AppendId, u64)>,
-    /// When the latest append that was acknowledged was sent, milliseconds.
+    /// The time at which the latest append that was acknowledged was sent, milliseconds.
     pub(crate) acked_ms: u64,
-    /// When this node became the home, milliseconds.
+    /// The time at which this node became the home, milliseconds.
     pub(crate) became_ms: u64,
     pub(crate) state: HomeState,
     /// Whether the log has lost messages of this epoch, so that nothing can be appended to it.
     pub(crate) is_broken: bool,
-    /// Since when a former home cannot take itself for the home any more, milliseconds.
+    /// The time since which a former home cannot take itself for the home any more, milliseconds.
     pub(crate) settled_ms: Option<u64>,
     pub(crate) unconfirmed: VecDeque<Unconfirmed>,
     /// The members that the confirmed messages name.
     pub(crate) confirmed: Members,
-    /// Members that a person has taken out, and when, milliseconds.
+    /// Members that a person has taken out, each with the time of that, milliseconds.
     pub(crate) removed: BTreeMap<Arc<str>, u64>,
     pub(crate) renewals: Renewals<R>,
 }
@@ -320,8 +321,8 @@ impl<R: HomeLine> Home<R> {
         }
     }
 
-    /// The log has certainly not stored what was sent: its records wait again, but for the lines of
-    /// callers. Returns the runner's numbers of those.
+    /// Takes back an append that the log has certainly not stored: its records wait again, but for
+    /// the lines of callers. Returns the runner's numbers of those.
     pub(crate) fn take_back(&mut self, now_ms: u64) -> Vec<u64> {
         self.waits_until_ms = now_ms + LOG_RETRY_MS;
         let Some(sending) = self.sending.take() else {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::record::{CommonEntry, HomeLine, JournalHead};
 use crate::timing::{WAITING_BYTES_MAX, WAITING_LINES_MAX};
 
-/// About the bytes of a record beside its lines.
+/// The bytes of a record beside its lines, at a guess.
 const RECORD_BYTES: usize = 64;
 
 /// A record that waits for the log.

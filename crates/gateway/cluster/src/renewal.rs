@@ -6,14 +6,14 @@ use std::sync::Arc;
 /// The step of a renewal.
 #[derive(Debug, Clone)]
 pub(crate) enum RenewalStep<R> {
-    /// The intent is not durable yet.
+    /// The record of the intent, which is not durable yet.
     Recording {
         /// The tokens of the use before, which came late: they are stored, and no request is sent.
         late: Option<R>,
     },
-    /// The request is sent, here or at a former home, and over by then.
+    /// The request, which is sent here or at a former home, and is over by then.
     Flying { until_ms: u64 },
-    /// It is over, which is not durable yet.
+    /// The record of the end, which is not durable yet.
     Ending {
         /// Whether its result is known.
         known: bool,

@@ -47,8 +47,8 @@ impl<R: HomeLine> Homes<R> {
         self.enqueue(&Shard::Common, Queued::silent(entry));
     }
 
-    /// A request is over; its tokens are stored before the end of the intent, unless a later intent
-    /// is there: then the token of this one is not the latest any more.
+    /// Ends a request that is over: its tokens are stored before the end of the intent, unless a
+    /// later intent is there. Then the token of this one is not the latest any more.
     pub(crate) fn renewed(&mut self, account: Arc<str>, flight: u64, line: Option<R>) {
         let latest = self.common.flights.get(&account).copied();
         if latest.is_some_and(|latest| latest > flight) {
@@ -209,7 +209,7 @@ impl<R: HomeLine> Homes<R> {
         }
     }
 
-    /// The home takes nothing more: results that may not be stored are the runner's again.
+    /// Gives results that may not be stored back to the runner, as the home takes nothing more.
     pub(crate) fn give_results_back(&mut self, shard: &Shard) {
         let Some(home) = self.home_mut(shard) else {
             return;
@@ -253,7 +253,8 @@ fn over<R>(account: Arc<str>, flight: u64, known: bool) -> HomeEffect<R> {
 }
 
 impl<R: Clone> Renewals<R> {
-    /// Notes the late tokens of the use before one that is not recorded yet; whether they are such.
+    /// Notes the late tokens of the use before one that is not recorded yet; returns whether they
+    /// are such.
     fn is_late(&mut self, account: &Arc<str>, result: Option<&R>) -> bool {
         let renewal = self.open.get_mut(account);
         let Some(RenewalStep::Recording { late }) = renewal.map(|one| &mut one.step) else {
@@ -263,7 +264,7 @@ impl<R: Clone> Renewals<R> {
         true
     }
 
-    /// Notes the result of a flight; whether it is to be stored.
+    /// Notes the result of a flight; returns whether it is to be stored.
     fn ends(&mut self, account: &Arc<str>, flight: u64, result: Option<&R>) -> bool {
         let ending = |ends| RenewalStep::Ending {
             known: true,

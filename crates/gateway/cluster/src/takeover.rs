@@ -242,8 +242,8 @@ impl<R: HomeLine> Homes<R> {
         }
     }
 
-    /// The node is about to stop, or is over: it takes nothing more. An epoch that it has begun is
-    /// for it to end.
+    /// Ends the take-overs of a node that is about to stop, or is over. An epoch that it has begun
+    /// is for it to end.
     pub(crate) fn end_takings(&mut self) {
         let is_over = self.is_replaced;
         for state in self.shards.values_mut() {

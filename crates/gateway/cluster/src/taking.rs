@@ -13,9 +13,9 @@ pub(crate) enum TakingStep<R> {
     Begin(Box<Sending<R>>),
     /// The journal is read up to the beginning of the new epoch.
     Replay {
-        /// That beginning.
+        /// The beginning of the new epoch.
         beginning: Beginning,
-        /// Since when it is known to be in the log, milliseconds.
+        /// The time since which it is known to be in the log, milliseconds.
         known_ms: u64,
     },
 }
@@ -25,7 +25,7 @@ pub(crate) enum TakingStep<R> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Question {
     pub(crate) request: u64,
-    /// When it was asked first, milliseconds.
+    /// The time at which it was asked first, milliseconds.
     pub(crate) first_ms: u64,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Taking<R> {
     pub(crate) accepts: bool,
     /// The question that has no answer yet.
     pub(crate) question: Option<Question>,
-    /// When the log is asked next, milliseconds.
+    /// The time at which the log is asked next, milliseconds.
     pub(crate) asks_at_ms: u64,
 }
 

@@ -13,7 +13,7 @@ pub(crate) const RETRY: Duration = Duration::from_secs(15);
 #[derive(Debug, Default)]
 pub(crate) struct Retries {
     attempted: Option<Instant>,
-    /// Those that failed since the last one that did not.
+    /// The number of those that failed since the last one that did not.
     failures: u32,
 }
 

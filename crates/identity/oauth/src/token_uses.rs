@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use std::pin::Pin;
 use std::time::Duration;
 
-/// The uses.
+/// The uses of refresh tokens by this process and others.
 pub trait TokenUses: Debug + Send + Sync {
     /// Waits until the refresh token of an account may be used by this process.
     fn begin<'u>(&'u self, account: &'u str) -> Beginning<'u>;
@@ -23,7 +23,7 @@ pub trait TokenUse: Send {
     /// The time in which the request must be over. It is not sent without any left.
     fn time_left(&self) -> Duration;
 
-    /// The use is over, and its result is on disk.
+    /// Ends the use, whose result is on disk.
     fn end(self: Box<Self>);
 }
 

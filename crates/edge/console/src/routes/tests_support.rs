@@ -46,7 +46,7 @@ pub(crate) fn settings() -> ConsoleSettings {
 /// A place that signs people in with the tokens that a test has put there, by code.
 pub(crate) struct TestPlace {
     issuer: &'static str,
-    /// Held by a test that has renewals wait.
+    /// A lock that a test holds while renewals are to wait.
     pub(crate) busy: tokio::sync::Mutex<()>,
     /// Answers at the end of a sign-in or in a renewal, by code or refresh token; the place refuses a
     /// code or token that is not here.

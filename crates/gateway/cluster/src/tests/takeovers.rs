@@ -114,7 +114,7 @@ fn a_node_that_drains_or_is_replaced_takes_nothing_over() {
     }
 }
 
-/// A node that was the topic's home begins anew, and hears no other.
+/// A cluster, and its node that was the topic's home: it begins anew, and hears no other.
 fn back_alone(had: bool) -> (Cluster, usize) {
     let mut cluster = Cluster::grown(&["a", "b", "c"]);
     let former = cluster.home(&topic());

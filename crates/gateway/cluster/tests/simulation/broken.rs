@@ -20,7 +20,7 @@ pub(crate) enum Broken {
     AnswersAgain,
     /// A request at a token endpoint is sent however late it is.
     LateFlights,
-    /// What came of a use of a refresh token is handed in once.
+    /// The result of a use of a refresh token is handed in once, whatever becomes of it.
     ResultsOnce,
     /// Nodes keep and say nothing of the heads that they know of.
     NoHeads,

@@ -363,8 +363,8 @@ impl World {
         self.hands_in(node, renewal);
     }
 
-    /// A result of a renewal is handed in at a node, perhaps twice, and again until a home says that
-    /// it is over.
+    /// Hands in a result of a renewal at a node, perhaps twice, and again until a home says that it
+    /// is over.
     pub(crate) fn hands_in(&mut self, node: usize, renewal: TokenUse) {
         let Some(line) = self.results.get(&renewal).cloned() else {
             return;

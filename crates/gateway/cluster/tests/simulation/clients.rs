@@ -105,7 +105,7 @@ impl World {
         self.works_off(node);
     }
 
-    /// All nodes are configured alike.
+    /// Configures all nodes alike.
     pub(crate) fn configure_all(&mut self) {
         for node in 0..self.nodes.len() {
             self.step(node, all_topics());

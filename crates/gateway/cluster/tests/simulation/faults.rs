@@ -4,12 +4,12 @@ use crate::node::Frame;
 use crate::prng::Prng;
 use crate::world::{Happening, World};
 
-/// What happens when nothing else does.
+/// A kind of fault that happens alone.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Alone {
-    /// Processes stop for long.
+    /// Long stops of processes.
     Stops,
-    /// Processes end, and hand over before.
+    /// Ends of processes that hand over before.
     Drains,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Faults {
     pub(crate) loses_at_ms: Option<u64>,
     /// The time between two faults, milliseconds.
     every_ms: usize,
-    /// The only thing that happens, if not everything does.
+    /// The only kind of fault that happens; `None` if each does.
     alone: Option<Alone>,
 }
 
@@ -70,7 +70,7 @@ impl Faults {
         }
     }
 
-    /// Nothing fails but this.
+    /// Has nothing fail but this.
     pub(crate) fn leave_alone(&mut self, alone: Alone) {
         (self.drops, self.doubles, self.lags, self.breaks) = (0, 0, 0, 0);
         (self.loses_at_ms, self.alone) = (None, Some(alone));
@@ -168,7 +168,7 @@ impl World {
         }
     }
 
-    /// Another user of the log writes into a journal.
+    /// Has another user of the log write into a journal.
     fn pollutes(&mut self) {
         let subjects = self.log.subjects();
         if !subjects.is_empty() && self.prng.one_in(3) {

@@ -116,7 +116,8 @@ impl World {
         self.books.all_settled();
     }
 
-    /// What came of each use of a refresh token is stored, unless a later use was begun.
+    /// Checks that the result of each use of a refresh token is stored, unless a later use was
+    /// begun.
     fn check_results(&self) {
         if self.books.kept.is_some() {
             return;

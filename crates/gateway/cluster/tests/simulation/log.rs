@@ -65,7 +65,7 @@ impl Log {
         self.lasts.keys().cloned().collect()
     }
 
-    /// Another one's record goes behind the last one of a subject.
+    /// Appends another user's record behind the last one of a subject.
     pub(crate) fn pollute(&mut self, subject: ShardSubject) {
         let sequence = self.stream.len() as u64 + 1;
         self.lasts.insert(subject.clone(), sequence);

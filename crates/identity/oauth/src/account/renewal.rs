@@ -23,11 +23,11 @@ const USES_MAX: usize = 3;
 
 /// The beginning of a use of a refresh token.
 enum UseBegan {
-    /// No other process has the token.
+    /// A use of a token that no other process has.
     Alone,
-    /// Others have it, and wait for this use.
+    /// A use for which the other processes that have the token wait.
     AmongOthers(Box<dyn TokenUse>),
-    /// Another one has used it, and its tokens are taken over.
+    /// No use: another process has used the token, and its tokens are taken over.
     Over,
 }
 

@@ -83,11 +83,11 @@ struct Found {
     at_ms: u64,
 }
 
-/// What is known of an issuer.
+/// The facts that are known of an issuer.
 #[derive(Default)]
 struct State {
     found: Option<Found>,
-    /// Why the last fetch failed.
+    /// The failure of the last fetch.
     failure: Option<Trouble>,
     retries: Retries,
 }
@@ -219,7 +219,7 @@ impl PageIssuer {
         }
     }
 
-    /// When the person was asked who it is, which must fit its sign-in.
+    /// The time at which the person was asked who it is, which must fit its sign-in.
     fn asked(
         &self,
         server: &AuthorizationServer,

@@ -100,12 +100,12 @@ impl BegunPerson {
     }
 }
 
-/// When a person was last asked who it is.
+/// The time at which a person was last asked who it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
-    /// At this time, in Unix milliseconds.
+    /// A time in Unix milliseconds.
     At(u64),
-    /// The place does not say.
+    /// A time that the place does not say.
     Unknown,
 }
 

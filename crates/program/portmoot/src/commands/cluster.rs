@@ -241,7 +241,7 @@ fn span(seconds: u64) -> String {
     }
 }
 
-/// What a person should know of a status.
+/// The notes on a status, for a person.
 fn notes(view: &ClusterView, status: &Value) -> Vec<String> {
     let mut notes = Vec::new();
     match view.home().map(|node| node.home.is_some_and(|home| home.stopped)) {

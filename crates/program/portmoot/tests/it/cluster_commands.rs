@@ -22,7 +22,7 @@ impl SmallCluster {
         Self::with("")
     }
 
-    /// As `new`, with more lines in the configuration of the server of NATS.
+    /// A cluster with more lines in the configuration of the server of NATS.
     pub(crate) fn with(more: &str) -> Self {
         let home = Home::new();
         home.secret("cluster.key", &"5a".repeat(32));
@@ -120,7 +120,7 @@ fn the_status_shows_the_nodes_and_a_dead_one_is_taken_out() {
     a_dead_member_is_taken_out(&cluster, &b);
 }
 
-/// Only a member whose process has ended is taken out, and by a person.
+/// Checks that only a member whose process has ended is taken out, and by a person.
 fn a_dead_member_is_taken_out(cluster: &SmallCluster, b: &Gateway) {
     says(
         &cluster.cluster(&["remove", "b", "--yes"]).expect(1),

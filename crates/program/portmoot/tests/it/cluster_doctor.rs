@@ -25,7 +25,7 @@ fn make_stream(address: &str, config: &str) {
     assert!(answer.unwrap().contains("\"config\""));
 }
 
-/// What the doctor says of the configuration of a node.
+/// The output of the doctor for the configuration of a node.
 fn doctor(home: &Home, name: &str) -> String {
     let file = format!("{name}.toml");
     let ran = home.run(&["doctor", "--listen", "127.0.0.1:0", "--config", &file]);

@@ -27,22 +27,8 @@ fn setup() -> (Home, String) {
 
 /// A request to the API with a token.
 pub(crate) fn api(gateway: &Gateway, token: &str, method: &str, path: &str, body: &Value) -> Reply {
-    let bearer = format!("Bearer {token}");
-    let headers = [
-        ("authorization", bearer.as_str()),
-        ("content-type", "application/json"),
-    ];
-    let body = if body.is_null() {
-        String::new()
-    } else {
-        body.to_string()
-    };
-    Connection::open(gateway.address()).exchange(
-        method,
-        &format!("/api/v1/{path}"),
-        &headers,
-        &body,
-    )
+    let path = format!("/api/v1/{path}");
+    Connection::open(gateway.address()).api(method, &path, token, body)
 }
 
 #[track_caller]

@@ -131,17 +131,7 @@ impl Ws {
 }
 
 fn exchange(gateway: &Gateway, method: &str, path: &str, token: &str, body: &Value) -> Reply {
-    let bearer = format!("Bearer {token}");
-    let headers = [
-        ("authorization", bearer.as_str()),
-        ("content-type", "application/json"),
-    ];
-    let body = if body.is_null() {
-        String::new()
-    } else {
-        body.to_string()
-    };
-    Connection::open(gateway.address()).exchange(method, path, &headers, &body)
+    Connection::open(gateway.address()).api(method, path, token, body)
 }
 
 #[track_caller]

@@ -37,6 +37,34 @@ impl Reply {
     }
 }
 
+/// The headers and the body of a request to the API.
+pub(crate) struct ApiRequest {
+    bearer: String,
+    /// Empty in place of `null`.
+    pub(crate) body: String,
+}
+
+impl ApiRequest {
+    pub(crate) fn new(token: &str, body: &Value) -> ApiRequest {
+        let body = if body.is_null() {
+            String::new()
+        } else {
+            body.to_string()
+        };
+        ApiRequest {
+            bearer: format!("Bearer {token}"),
+            body,
+        }
+    }
+
+    pub(crate) fn headers(&self) -> [(&str, &str); 2] {
+        [
+            ("authorization", self.bearer.as_str()),
+            ("content-type", "application/json"),
+        ]
+    }
+}
+
 /// A connection that stays open between requests.
 pub(crate) struct Connection {
     reader: BufReader<TcpStream>,
@@ -61,6 +89,13 @@ impl Connection {
         body: &str,
     ) -> Reply {
         self.exchange_at("localhost", method, path, headers, body)
+    }
+
+    /// Sends one request to the API and reads its whole answer.
+    #[track_caller]
+    pub(crate) fn api(&mut self, method: &str, path: &str, token: &str, body: &Value) -> Reply {
+        let request = ApiRequest::new(token, body);
+        self.exchange(method, path, &request.headers(), &request.body)
     }
 
     /// The same under another name of the server.

@@ -180,17 +180,8 @@ fn capabilities_are_taken_only_by_those_who_hold_them() {
     let (home, config) = setup();
     let gateway = Gateway::start(&home, &config);
     let exchange = |method: &str, path: &str, body: Value| {
-        let bearer = format!("Bearer {}", token("clerk"));
-        let headers = [
-            ("authorization", bearer.as_str()),
-            ("content-type", "application/json"),
-        ];
-        let body = if body.is_null() {
-            String::new()
-        } else {
-            body.to_string()
-        };
-        let reply = Connection::open(gateway.address()).exchange(method, path, &headers, &body);
+        let mut connection = Connection::open(gateway.address());
+        let reply = connection.api(method, path, &token("clerk"), &body);
         (reply.status, reply.body)
     };
     for path in [

@@ -76,18 +76,8 @@ impl Stage {
 
     #[track_caller]
     fn exchange(&self, method: &str, path: &str, body: &Value) -> Reply {
-        let bearer = format!("Bearer {}", token("ann"));
-        let headers = [
-            ("authorization", bearer.as_str()),
-            ("content-type", "application/json"),
-        ];
-        let body = if body.is_null() {
-            String::new()
-        } else {
-            body.to_string()
-        };
         let mut connection = Connection::open(self.gateway.address());
-        let reply = connection.exchange(method, path, &headers, &body);
+        let reply = connection.api(method, path, &token("ann"), body);
         assert!(reply.status < 300, "{path}: {reply:?}");
         reply
     }

@@ -278,8 +278,8 @@ pub(crate) fn config_at(port: u16) -> String {
     config(port, "", "")
 }
 
-/// A client signs in at a gateway that several addresses lead to in turn: this port does. The home
-/// is that of one of its nodes, which is given too.
+/// Signs a client in at a gateway whose nodes this port leads to in turn. The home is that of one
+/// of the nodes, which is given too.
 #[track_caller]
 pub(crate) fn signs_in_through(home: Home, gateway: Gateway, port: u16) {
     let front = Some(format!("127.0.0.1:{port}"));

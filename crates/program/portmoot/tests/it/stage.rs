@@ -144,17 +144,8 @@ pub(crate) fn pages_of(get: impl Fn(&str) -> Value) -> Vec<Value> {
 }
 
 pub(crate) fn api(address: &str, who: &str, method: &str, path: &str, body: &Value) -> Reply {
-    let bearer = format!("Bearer {}", token(who));
-    let headers = [
-        ("authorization", bearer.as_str()),
-        ("content-type", "application/json"),
-    ];
-    let body = if body.is_null() {
-        String::new()
-    } else {
-        body.to_string()
-    };
-    Connection::open(address).exchange(method, &format!("/api/v1/proposals{path}"), &headers, &body)
+    let path = format!("/api/v1/proposals{path}");
+    Connection::open(address).api(method, &path, &token(who), body)
 }
 
 pub(crate) fn echoes(text: &str) -> Value {

@@ -109,7 +109,7 @@ fn the_bounds_themselves_are_accepted() {
     );
 }
 
-/// Each of these files has the one problem.
+/// Checks that each of these files has the one problem.
 fn each_has_one(cases: &[(String, &str)]) {
     for (toml, expect) in cases {
         let found = problems(toml);

@@ -12,7 +12,7 @@ use crate::run::{cluster_key, nats_config};
 
 /// The difference of two clocks from which it is named.
 const CLOCK_MS: u64 = 5_000;
-/// The servers from which on nothing is to be said.
+/// The version of the servers from which on the doctor advises no newer one.
 const RECOMMENDED: [u64; 2] = [2, 15];
 const KEY: &str = "cluster key";
 const NATS: &str = "cluster NATS";

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::http::Reply;
+use crate::http::{ApiRequest, Reply};
 use crate::socket;
 use crate::support::modern_request;
 
@@ -86,17 +86,8 @@ pub(super) fn api(
     line: &str,
     body: &Value,
 ) -> Option<Reply> {
-    let bearer = format!("Bearer {token}");
-    let headers = [
-        ("authorization", bearer.as_str()),
-        ("content-type", "application/json"),
-    ];
-    let body = if body.is_null() {
-        String::new()
-    } else {
-        body.to_string()
-    };
-    attempt(address, within, line, &headers, &body)
+    let request = ApiRequest::new(token, body);
+    attempt(address, within, line, &request.headers(), &request.body)
 }
 
 /// One request of a modern client.

@@ -26,7 +26,7 @@ impl Worker {
         format!("[server.limits]\nhold = {hold:?}\n{table}")
     }
 
-    /// How often the call of each number was carried out.
+    /// The number of times that each call was carried out, by the number of the call.
     pub(super) fn ran(&self) -> BTreeMap<u64, usize> {
         let mut ran = BTreeMap::new();
         for line in self.0.received() {
@@ -47,21 +47,21 @@ pub(super) fn number_of(message: &Value) -> u64 {
 /// The words of a node that is the home no more: the return is to be made again.
 const MOVED: &str = "another node of the cluster serves this now";
 
-/// What a caller learns.
+/// The answer that a caller gets.
 #[derive(Debug)]
 pub(super) enum Learned {
     /// The end of its call.
     End(Value),
-    /// That it is to come back.
+    /// The word that it is to come back.
     Later,
-    /// Nothing.
+    /// No answer.
     Nothing,
 }
 
 /// One call of the agent, which comes back until it learns the end.
 pub(super) struct Caller {
     number: u64,
-    /// By which it comes back.
+    /// The state by which it comes back.
     state: Option<Value>,
 }
 

@@ -4,7 +4,7 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use crate::http::Reply;
+use crate::http::{ApiRequest, Reply};
 use crate::support::{modern_request, until};
 use crate::ws::{Socket, token};
 
@@ -32,12 +32,8 @@ fn sockets(nodes: &Nodes, node: usize, held: &str) -> Vec<Socket> {
 
 /// Sends a request of the API; its answer is read later.
 fn sent(address: &str, token: &str, line: &str, body: &Value) -> TcpStream {
-    let bearer = format!("Bearer {token}");
-    let headers = [
-        ("authorization", bearer.as_str()),
-        ("content-type", "application/json"),
-    ];
-    send(address, LONG, line, &headers, &body.to_string()).unwrap()
+    let request = ApiRequest::new(token, body);
+    send(address, LONG, line, &request.headers(), &request.body).unwrap()
 }
 
 /// Sends the agent's call of this number.
@@ -51,7 +47,7 @@ fn called(address: &str, number: u64) -> TcpStream {
     send(address, LONG, "POST /mcp", &headers, &body).unwrap()
 }
 
-/// What the home finds when it goes on: requests that came while it was stopped.
+/// The requests that the home finds when it goes on: they came while it was stopped.
 struct Found {
     revoked: TcpStream,
     approval: TcpStream,
@@ -93,7 +89,7 @@ fn has_status(reply: Option<&Reply>, status: u16) -> bool {
     reply.is_some_and(|reply| reply.status == status)
 }
 
-/// Checks what the requests of [`Found`] were answered against what is so at the successor.
+/// Checks the answers to the requests of [`Found`] against the state of the successor.
 #[track_caller]
 fn agrees(nodes: &Nodes, at: usize, found: Found, held: &str, worker: &Worker) {
     let revoked = answer(found.revoked, LONG);

@@ -20,13 +20,13 @@ const CALLERS: usize = 8;
 const DECIDERS: usize = 2;
 /// The time for which a fault lasts that nothing else ends.
 const FAULT: Duration = Duration::from_millis(1_500);
-/// Of so many proposals one is rejected.
+/// The number of proposals of which one is rejected.
 const REJECTED: u64 = 5;
 
 /// The code of an end after which a call may have run.
 const UNSURE: &str = "outcome_unknown";
 
-/// What was reported to callers and to the one who decides.
+/// The reports to callers and to the one who decides.
 #[derive(Default)]
 struct Book {
     /// Callers that learned that they are to come back, and learned no end yet.

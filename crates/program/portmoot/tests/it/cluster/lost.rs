@@ -64,7 +64,8 @@ fn lost_acknowledged_records_stop_a_topic() {
     assert_eq!(worker.ran().into_iter().collect::<Vec<_>>(), [(1, 1)]);
 }
 
-/// A person has looked: the cluster goes on with what there is, and runs nothing by itself.
+/// Has a person accept the loss: the cluster goes on with what there is, and runs nothing by
+/// itself.
 #[track_caller]
 fn accepted(nodes: &Nodes) {
     let accept = ["cluster", "accept", "--yes", "--config", "n0.toml"];

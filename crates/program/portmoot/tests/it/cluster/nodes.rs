@@ -67,8 +67,8 @@ struct OneNode {
 }
 
 impl Nodes {
-    /// So many nodes with this configuration and [`PEOPLE`], over this number of servers of NATS.
-    /// The first one is the home.
+    /// Nodes, `count` of them, with this configuration and [`PEOPLE`], over this number of servers
+    /// of NATS. The first one is the home.
     #[track_caller]
     pub(super) fn start(count: usize, servers: usize, config: &str) -> Nodes {
         let folder = home_of(PEOPLE);
@@ -77,13 +77,13 @@ impl Nodes {
         Nodes::of(folder, count, servers, config.to_owned() + tables)
     }
 
-    /// The same without participants: callers need no token.
+    /// Nodes without participants: callers need no token.
     #[track_caller]
     pub(super) fn open(count: usize, servers: usize, config: &str) -> Nodes {
         Nodes::of(Home::new(), count, servers, config.to_owned())
     }
 
-    /// The same in this home.
+    /// Nodes in this home.
     #[track_caller]
     pub(super) fn of(folder: Home, count: usize, servers: usize, config: String) -> Nodes {
         let nats = NatsServers::start(servers);

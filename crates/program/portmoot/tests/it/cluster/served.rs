@@ -159,7 +159,7 @@ fn conformance_through_two_nodes() {
     });
 }
 
-/// Each request of a sign-in goes to the next node.
+/// A sign-in of which each request goes to the next node.
 #[test]
 fn a_sign_in_crosses_nodes() {
     let balancer = Proxy::between(&[]);

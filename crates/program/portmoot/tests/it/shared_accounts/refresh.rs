@@ -53,8 +53,8 @@ fn renewed_twice(site: &Site, clients: &[Client]) {
     assert_eq!(site.all_issued("refresh_token").len(), 3);
 }
 
-/// The same at several gateways that are one. `start` starts them with a configuration in a home,
-/// whose environment leads commands to the first of them.
+/// Checks that clients of several gateways that are one get one refresh at expiry. `start` starts
+/// the gateways with a configuration in a home, whose environment leads commands to the first one.
 #[track_caller]
 pub(crate) fn renewed_by_one(start: impl FnOnce(&Home, String) -> (Home, Vec<Gateway>)) {
     let guarded = Guarded::start();
