@@ -167,7 +167,7 @@ fn shown(looked: &Looked, answers: &[Option<NodeAnswer>]) -> Value {
     nodes.extend(silent.map(|name| json!({ "name": name, "state": "silent" })));
     json!({
         "cluster": looked.name,
-        "home": home.map(|home| &home.node.name),
+        "home": home.map(|home| &*home.node.name),
         "refused": view.refused,
         "nodes": nodes,
     })
@@ -186,7 +186,7 @@ fn node_shown(
     let hears: Vec<&String> = hears.map(|(name, _)| name).collect();
     let differs = answer.zip(config);
     json!({
-        "name": node.node.name,
+        "name": &*node.node.name,
         "slot": node.slot,
         "state": state(node),
         "epoch": node.epoch,
@@ -301,7 +301,7 @@ async fn accept(yes: bool, args: &ConfigArgs, output: Output) -> Result<Exit, Fa
         return Err(Failure::new(Exit::Failed, "still_stopped", message)
             .hint("portmoot cluster status; its log says why"));
     }
-    let now = looked.view.home().map(|node| &node.node.name);
+    let now = looked.view.home().map(|node| &*node.node.name);
     if output.json {
         output.result_json(&json!({ "accepted": true, "home": now }));
     } else {
