@@ -6,6 +6,7 @@ pub mod approvers;
 pub mod call;
 pub mod callgrind;
 pub mod calls;
+pub mod cluster;
 pub mod collector;
 pub mod consoles;
 pub mod crowd;

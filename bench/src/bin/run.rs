@@ -1,4 +1,4 @@
-//! Runs everything and prints medians: `run calls`, `run memory`, `run consoles`, `run isolation`,
+//! Runs everything and prints medians: `run calls`, `run memory`, `run cluster`, `run consoles`, `run isolation`,
 //! `run fanout`, `run instructions`, `run scopes`; `run training` prepares what is shipped.
 //!
 //! Servers sit on core 0, load and upstreams on core 1. Variants take turns within each round, so
@@ -7,8 +7,8 @@
 use portmoot_bench::flags::Flags;
 use portmoot_bench::stage::Stage;
 use portmoot_bench::{
-    calls, consoles, fanout, instructions, isolation, memory, proto_calls, resolve, scopes,
-    training,
+    calls, cluster, consoles, fanout, instructions, isolation, memory, proto_calls, resolve,
+    scopes, training,
 };
 
 fn main() {
@@ -18,6 +18,7 @@ fn main() {
         "calls" => calls::run(&stage, &flags),
         "proto" => proto_calls::run(&stage, &flags),
         "memory" => memory::run(&stage, &flags),
+        "cluster" => cluster::run(&stage, &flags),
         "consoles" => {
             if !consoles::run(&stage, &flags) {
                 eprintln!("open consoles cost more than the aim allows");
@@ -32,7 +33,7 @@ fn main() {
         "scopes" => scopes::run(&stage, &flags),
         "training" => training::run(&stage, &flags),
         _ => eprintln!(
-            "run calls|proto|memory|consoles|isolation|fanout|instructions|resolve|scopes|training [--portmoot FILE] [--mcp-proxy FILE] [--rounds N] [--secs S]"
+            "run calls|proto|memory|cluster|consoles|isolation|fanout|instructions|resolve|scopes|training [--portmoot FILE] [--mcp-proxy FILE] [--rounds N] [--secs S]"
         ),
     }
 }
