@@ -15,6 +15,7 @@ use sha2::{Digest as _, Sha256};
 use crate::api_client::Problem;
 use crate::asked::Form;
 use crate::kept::Kept;
+use crate::pace::Pace;
 use crate::page::{problem, respond};
 use crate::pages::LastAnswer;
 use crate::places::Place;
@@ -24,8 +25,6 @@ use crate::{inbox, overview, pages};
 
 /// Looks without a change after which a comment says that the stream is there.
 const QUIET_LOOKS: u32 = 30;
-/// Times as long as a look took until the next one, at least.
-const LOOK_PART: u32 = 9;
 
 /// One stream.
 struct Feed {
@@ -39,6 +38,7 @@ struct Feed {
     /// The fault that the page tells of, as markup; empty if there is none.
     trouble: String,
     quiet: u32,
+    pace: Pace,
     has_ended: bool,
     /// Time until the next look.
     pause: Duration,
@@ -62,6 +62,7 @@ pub(crate) fn open(visit: Arc<Visit>) -> Response {
         count: None,
         trouble: String::new(),
         quiet: 0,
+        pace: Pace::default(),
         has_ended: false,
         pause: Duration::ZERO,
         place,
@@ -105,9 +106,9 @@ impl Feed {
                 return Some(self.end("enough"));
             }
             let event = self.look(kept).await;
-            // A look that costs much is taken less often.
-            let pause = Duration::from_millis(self.at.look_ms().unwrap_or(FEED_LOOK_MS));
-            self.pause = pause.max(before.elapsed() * LOOK_PART);
+            let look = Duration::from_millis(self.at.look_ms().unwrap_or(FEED_LOOK_MS));
+            let took = before.elapsed();
+            self.pause = self.pace.pause(look, took, self.at.is_urgent());
             if event.is_some() {
                 self.quiet = 0;
                 return event;
@@ -158,7 +159,9 @@ impl Feed {
                 return Ok(events);
             }
             let body = news.map(|content| content.body.into_string());
-            if let Some(body) = body.filter(|body| self.is_new(body)) {
+            let body = body.filter(|body| self.is_new(body));
+            self.pace.note(body.is_some());
+            if let Some(body) = body {
                 events += &event("page", &body);
             }
         }

@@ -43,6 +43,7 @@ mod nearest;
 mod outcome;
 mod overview;
 mod own_sessions;
+mod pace;
 mod page;
 mod pages;
 mod passes;

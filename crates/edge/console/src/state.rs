@@ -125,6 +125,11 @@ impl At {
         Self::Inbox { all: String::new() }
     }
 
+    /// Whether people decide on the page.
+    pub(crate) fn is_urgent(&self) -> bool {
+        matches!(self, Self::Inbox { .. } | Self::Proposal { .. })
+    }
+
     /// Time between looks of a stream at the page, in milliseconds; `None` if it does not change by
     /// itself, or costs too much for that.
     pub(crate) fn look_ms(&self) -> Option<u64> {
