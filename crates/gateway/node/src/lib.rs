@@ -11,12 +11,13 @@
 //! - [`TokenFlight`]: the use of a refresh token, one at a time in the cluster.
 //! - [`Conveyed`]: a client's connection that another node conveys to this one.
 //! - [`Observer`], [`NodesWatch`]: a program beside the nodes, which looks at them, and says a
-//!   [`ClusterWord`] to one.
+//!   [`ClusterWord`] to one, or asks for its audit log.
 //! - [`NodeLives`]: what the next life of the node has to know of this one.
 //!
 //! All that a node does for the cluster runs on threads of its own: a thread of the gateway that
 //! waits for the journal never keeps the journal waiting.
 
+mod audit_words;
 mod conveyed;
 mod copy;
 mod flight;
@@ -32,6 +33,7 @@ mod tests;
 mod user;
 mod words;
 
+pub use audit_words::{AuditQuestion, NODE_ENTRIES_MAX, NodeEntries, NodeLog};
 pub use conveyed::{Conveyed, ConveyedEnds, NotConveyed};
 pub use flight::{NoFlight, TokenFlight};
 pub use journal::HomeJournal;

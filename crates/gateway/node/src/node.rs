@@ -359,7 +359,12 @@ pub(crate) async fn begin(parts: NodeParts, ways: Ways) -> Result<Joined, NodeEr
         Arc::clone(&mesh),
         words,
     ));
-    let words = Words::new(me.clone(), Arc::clone(&mesh), Arc::clone(&runner));
+    let words = Words::new(
+        me.clone(),
+        Arc::clone(&mesh),
+        Arc::clone(&runner),
+        &parts.directory,
+    );
     tokio::spawn(accept(Arc::clone(&mesh), sender, words.clone()));
     let life = Arc::new(NodeTasks {
         me,

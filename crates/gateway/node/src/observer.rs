@@ -10,10 +10,12 @@ use fabric::nats::{Nats, NatsConfig, NatsError, NatsRights, StreamFacts};
 use fabric::{
     Broadcast, Broadcasts, BusError, ClusterKeys, Incarnation, Mesh, PeerCallError, SubjectError,
 };
+use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout, timeout_at};
 use zeroize::Zeroizing;
 
-use crate::words::{ClusterWord, NodeAnswer};
+use crate::audit_words::{AuditQuestion, NodeEntries, NodeLog};
+use crate::words::{AUDIT_ANSWER_MAX, ClusterWord, NodeAnswer};
 
 /// The time in which a node answers.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
@@ -183,13 +185,44 @@ impl NodesWatch {
         node: &NodeView,
         word: &ClusterWord,
     ) -> Result<NodeAnswer, ObserverError> {
+        self.ask(node, word, ANSWER_MAX).await
+    }
+
+    /// The newest entries of a node's audit log that match.
+    ///
+    /// # Errors
+    /// [`ObserverError`] when it does not answer.
+    pub async fn audit(
+        &self,
+        node: &NodeView,
+        question: AuditQuestion,
+    ) -> Result<NodeEntries, ObserverError> {
+        let word = ClusterWord::Audit(question);
+        self.ask(node, &word, AUDIT_ANSWER_MAX).await
+    }
+
+    /// The check of a node's audit log; `None` if it keeps none.
+    ///
+    /// # Errors
+    /// [`ObserverError`] when it does not answer.
+    pub async fn verify_audit(&self, node: &NodeView) -> Result<Option<NodeLog>, ObserverError> {
+        self.ask(node, &ClusterWord::VerifyAudit, AUDIT_ANSWER_MAX)
+            .await
+    }
+
+    async fn ask<A: DeserializeOwned>(
+        &self,
+        node: &NodeView,
+        word: &ClusterWord,
+        within: Duration,
+    ) -> Result<A, ObserverError> {
         // Words are always written.
         let request = Bytes::from(serde_json::to_vec(word).unwrap_or_default());
         let asked = async {
             let mut call = self.mesh.call(node.at, request).await?;
             call.next().await
         };
-        let answer = timeout(ANSWER_MAX, asked).await;
+        let answer = timeout(within, asked).await;
         let answer = answer.map_err(|_| ObserverError::Silent)??;
         let answer = answer.ok_or(ObserverError::Silent)?;
         serde_json::from_slice(&answer).map_err(|_| ObserverError::Silent)

@@ -95,7 +95,7 @@ async fn once(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Proposals(command) => proposals::run(command, output).await,
         Command::Notifications(command) => notifications::run(command, output).await,
         Command::Rules(command) => rules::run(command, output).await,
-        Command::Audit(command) => audit::run(command, output),
+        Command::Audit(command) => audit::run(command, output).await,
         Command::Doctor(args) => doctor::run(&args, output).await,
         Command::Config(command) => config::run(command, output),
         Command::Tokens(args) => tokens::run(args, output).await,

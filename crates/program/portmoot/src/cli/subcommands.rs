@@ -728,6 +728,9 @@ pub(crate) enum AuditCommand {
         /// line
         #[arg(long)]
         jsonl: bool,
+        /// Ask all nodes of the cluster: at most the last 10000 entries of each
+        #[arg(long)]
+        nodes: bool,
         #[command(flatten)]
         watch: WatchArgs,
         #[command(flatten)]
@@ -742,6 +745,9 @@ pub(crate) enum AuditCommand {
         /// Head printed by an earlier run, which the log must still contain
         #[arg(long, value_name = "SEQ:HEX")]
         head: Option<String>,
+        /// Have each node of the cluster verify its own log
+        #[arg(long, conflicts_with = "head")]
+        nodes: bool,
         #[command(flatten)]
         config: ConfigArgs,
     },

@@ -1,15 +1,19 @@
-//! Commands `audit query` and `audit verify`: both read the log in the data directory.
+//! Commands `audit query` and `audit verify`: both read the log in the data directory, or ask the
+//! nodes of a cluster for theirs.
+
+mod nodes;
+mod rows;
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use node::AuditQuestion;
 use serde_json::json;
-use store::audit::{
-    ChainHead, EntryFilter, EntryQuery, RecordedEntry, Removal, Report, query, verify,
-};
+use store::audit::{ChainHead, EntryFilter, Removal, Report, query, verify};
 use wire::time::rfc3339;
 
+use self::rows::{COLUMNS, row};
 use crate::cli::{AuditCommand, ConfigArgs};
 use crate::commands::config::{data_dir, load, sources};
 use crate::consent;
@@ -20,14 +24,10 @@ use terminal::output::Output;
 use terminal::prompt::ProcessTerminal;
 use terminal::timestamp::time_of;
 
-const COLUMNS: [&str; 8] = [
-    "ENTRY", "TIME", "TOPIC", "FROM", "KIND", "TO", "VERDICT", "WHY",
-];
-
 /// Consequence of a missing data directory.
 const NO_LOG: &str = "there is no audit log";
 
-pub(crate) fn run(command: AuditCommand, output: Output) -> Result<Exit, Failure> {
+pub(crate) async fn run(command: AuditCommand, output: Output) -> Result<Exit, Failure> {
     match command {
         AuditCommand::Query {
             kinds,
@@ -39,19 +39,26 @@ pub(crate) fn run(command: AuditCommand, output: Output) -> Result<Exit, Failure
             until,
             last,
             jsonl,
+            nodes,
             config,
             ..
         } => {
-            let filter = EntryFilter::read(&EntryQuery {
-                kinds: kinds.as_deref(),
-                participant: participant.as_deref(),
-                topic: topic.as_deref(),
-                verdict: verdict.as_deref(),
-                operation: operation.as_deref(),
+            let question = AuditQuestion {
+                kinds,
+                participant,
+                topic,
+                verdict,
+                operation,
                 since_ms: moment_of("--since", since.as_deref())?,
                 until_ms: moment_of("--until", until.as_deref())?,
-            })
-            .map_err(|error| Failure::bad_argument(error.to_string()).hint(error.hint()))?;
+                last: last.unwrap_or(usize::MAX),
+            };
+            let filter = question.filter();
+            let filter = filter
+                .map_err(|error| Failure::bad_argument(error.to_string()).hint(error.hint()))?;
+            if nodes {
+                return nodes::query(question, jsonl, &config, output).await;
+            }
             let dir = directory(&config, output)?;
             if jsonl {
                 lines(&dir, &filter, last, output)
@@ -59,7 +66,12 @@ pub(crate) fn run(command: AuditCommand, output: Output) -> Result<Exit, Failure
                 list(&dir, &filter, last, output)
             }
         }
-        AuditCommand::Verify { head, config } => {
+        AuditCommand::Verify {
+            nodes: true,
+            config,
+            ..
+        } => nodes::verify(&config, output).await,
+        AuditCommand::Verify { head, config, .. } => {
             let head = head.as_deref().map(parse_head).transpose()?;
             let dir = directory(&config, output)?;
             let report = verify(&dir, head)?.ok_or_else(|| {
@@ -153,24 +165,6 @@ fn lines(
     })?;
     kept.iter().for_each(|line| output.result_json_text(line));
     Ok(Exit::Ok)
-}
-
-fn row(entry: &RecordedEntry<'_>) -> Vec<String> {
-    let to: Vec<&str> = entry.to.iter().map(AsRef::as_ref).collect();
-    vec![
-        entry.seq.to_string(),
-        rfc3339(entry.at_ms),
-        entry.topic.as_deref().unwrap_or("-").to_owned(),
-        entry.from.clone().into_owned(),
-        entry.kind.clone().into_owned(),
-        if to.is_empty() {
-            "-".to_owned()
-        } else {
-            to.join(", ")
-        },
-        entry.verdict.clone().into_owned(),
-        entry.why.as_deref().unwrap_or_default().to_owned(),
-    ]
 }
 
 fn print_report(report: &Report, output: Output) {

@@ -38,14 +38,14 @@ pub(crate) async fn run(command: ClusterCommand, output: Output) -> Result<Exit,
 }
 
 /// The cluster that a command is for.
-struct Looked {
+pub(super) struct Looked {
     name: String,
-    watch: NodesWatch,
-    view: ClusterView,
+    pub(super) watch: NodesWatch,
+    pub(super) view: ClusterView,
 }
 
 impl Looked {
-    async fn of(args: &ConfigArgs, output: Output) -> Result<Self, Failure> {
+    pub(super) async fn of(args: &ConfigArgs, output: Output) -> Result<Self, Failure> {
         let loaded = load(&sources(args), output)?;
         let cluster = loaded.config.cluster.clone().ok_or_else(no_cluster)?;
         let key = cluster_key(&cluster).await?;

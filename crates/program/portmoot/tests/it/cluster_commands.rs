@@ -230,3 +230,58 @@ fn commands_do_not_open_the_journal_of_a_node() {
     }
     assert!(!home.path().join("data-a").exists());
 }
+
+/// Entries of token changes, as the audit logs of all nodes have them, with their nodes.
+fn issued(cluster: &SmallCluster) -> Vec<(String, String)> {
+    let words = ["audit", "query", "portmoot/tokens", "--nodes", "--json"];
+    let ran = cluster.operator(&words).expect(0);
+    let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(shown["silent"], serde_json::json!([]), "{shown}");
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let entries = shown["entries"].as_array().unwrap().iter();
+    let of = |entry: &Value| (text(&entry["node"]), text(&entry["to"][0]));
+    entries.map(of).collect()
+}
+
+#[test]
+fn the_audit_logs_of_all_nodes_are_read_in_one_order() {
+    let cluster = SmallCluster::new();
+    cluster.configure("a");
+    cluster.configure("b");
+    let a = cluster.start("a");
+    cluster.wait_for("a", "home");
+    let _b = cluster.start("b");
+    cluster.wait_for("b", "ready");
+    cluster.operator(&["token", "new", "first"]).expect(0);
+    a.signal("TERM");
+    cluster.wait_for("b", "home");
+    let _a = cluster.start("a");
+    cluster.wait_for("a", "ready");
+    cluster.operator(&["token", "new", "second"]).expect(0);
+    let pair = |node: &str, to: &str| (node.to_owned(), to.to_owned());
+    assert_eq!(issued(&cluster), [pair("a", "first"), pair("b", "second")]);
+    let last = ["audit", "query", "--nodes", "--jsonl", "--last", "1"];
+    let last = cluster.operator(&last).expect(0).stdout;
+    assert!(last.starts_with(r#"{"node":"b","#), "{last}");
+    let table = cluster.operator(&["audit", "query", "--nodes"]).expect(0);
+    says(&table, "NODE");
+    the_logs_are_whole_until_one_is_changed(&cluster);
+}
+
+fn the_logs_are_whole_until_one_is_changed(cluster: &SmallCluster) {
+    let verify = ["audit", "verify", "--nodes"];
+    let whole = cluster.operator(&verify).expect(0);
+    for text in ["a: intact", "b: intact"] {
+        says(&whole, text);
+    }
+    let folder = cluster.home.path().join("data-b/audit");
+    let files = fs::read_dir(folder).unwrap().flatten();
+    let mut logs = files.filter(|file| file.file_name().to_string_lossy().ends_with("jsonl"));
+    let log = logs.next().expect("a file of the log").path();
+    let text = fs::read_to_string(&log).unwrap();
+    fs::write(&log, text.replacen("second", "sec0nd", 1)).unwrap();
+    let changed = cluster.operator(&verify).expect(1);
+    for text in ["a: intact", "b: NOT intact"] {
+        says(&changed, text);
+    }
+}
