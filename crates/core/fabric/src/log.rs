@@ -39,10 +39,12 @@ pub trait Log: Send + Sync {
         from: Sequence,
     ) -> Ongoing<'a, Result<Page, LogError>>;
 
-    /// Removes the records of a subject that come before a sequence.
+    /// Removes the records of a pattern that come before a sequence, the oldest first: one that ends
+    /// in the middle leaves the others. A subject without records begins anew: an append to it
+    /// expects none.
     fn purge<'a>(
         &'a self,
-        subject: &'a SubjectName,
+        pattern: &'a SubjectPattern,
         before: Sequence,
     ) -> Ongoing<'a, Result<(), LogError>>;
 

@@ -141,6 +141,8 @@ pub struct NatsRights {
     pub append: bool,
     /// Records of the stream: to read.
     pub read: bool,
+    /// Old records of the stream: to remove.
+    pub purge: bool,
 }
 
 /// A connection to the servers of a cluster.
@@ -471,7 +473,7 @@ impl Log for Nats {
 
     fn purge<'a>(
         &'a self,
-        subject: &'a SubjectName,
+        pattern: &'a SubjectPattern,
         before: Sequence,
     ) -> Ongoing<'a, Result<(), LogError>> {
         Box::pin(async move {
@@ -479,7 +481,7 @@ impl Log for Nats {
             if before <= 1 {
                 return Ok(());
             }
-            let body = serde_json::json!({ "filter": subject.as_str(), "seq": before });
+            let body = serde_json::json!({ "filter": pattern.as_str(), "seq": before });
             let asked = self.api("STREAM.PURGE", body.to_string(), TRY_MAX);
             answers::purged(&asked.await?)
         })

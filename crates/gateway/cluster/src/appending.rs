@@ -49,7 +49,13 @@ impl<R: HomeLine> Homes<R> {
         if home.sending.is_some() || home.is_broken || now_ms < home.waits_until_ms {
             return;
         }
-        let Some(NextRecord { record, tickets }) = home.take_next(&me) else {
+        let compaction = home.queue.pop_compaction();
+        let next = match compaction {
+            Some(compaction) => self.begin_compaction(shard, compaction),
+            None => home.take_next(&me),
+        };
+        let (Some(NextRecord { record, tickets }), Some(home)) = (next, self.home_mut(shard))
+        else {
             return;
         };
         let after = JournalEnd {
@@ -134,6 +140,7 @@ impl<R: HomeLine> Homes<R> {
             let shard = shard.clone();
             self.push(HomeEffect::Stored { shard, ticket });
         }
+        self.compaction_stored(shard, &stored);
         if let HomeRecord::Fenced { next, .. } = stored.message.record {
             return self.leave(
                 shard,
@@ -188,12 +195,13 @@ impl<R: HomeLine> Homes<R> {
 
     /// The last message of the home's subject is not the one that it wrote last. A later one is
     /// another node's, which has ended the epoch. An earlier one means that the log has lost what
-    /// it acknowledged.
+    /// it acknowledged. None at all means that, or that a later home has purged the epoch: the next
+    /// take-over tells.
     fn refused(&mut self, shard: &Shard, last: u64) {
         let Some(home) = self.home_mut(shard) else {
             return;
         };
-        if last > home.sequence {
+        if last > home.sequence || last == 0 {
             return self.step_down(shard, StepDownCause::Fenced);
         }
         let known = home.head;
@@ -215,6 +223,7 @@ impl<R: HomeLine> Homes<R> {
         home.queue.clear();
         home.unconfirmed.clear();
         home.renewals = Renewals::default();
+        home.compacting = None;
         if *shard == Shard::Common {
             self.common.is_lost = true;
         }

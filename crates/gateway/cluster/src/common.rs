@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::history::History;
 use crate::home::Unconfirmed;
 use crate::members::Members;
+use crate::record::{CommonEntry, HomeLine, KeptState, StoredMessage};
 
 /// The copy of the common journal's state that the rules here need.
 #[derive(Debug, Clone, Default)]
@@ -31,6 +32,45 @@ pub(crate) struct Common {
 }
 
 impl Common {
+    /// Has the copy begin anew at a snapshot.
+    pub(crate) fn begin<R: HomeLine>(&mut self, stored: &StoredMessage<R>, kept: &KeptState) {
+        self.history = History::begun_at(stored, kept, self.history.lenient_below);
+        self.renewing.clear();
+        self.flights.clear();
+        self.take_kept(kept);
+    }
+
+    /// Takes the members that a snapshot says.
+    pub(crate) fn take_kept(&mut self, kept: &KeptState) {
+        self.members = Members::of(&kept.members, &kept.left);
+        self.before = Members::of(&kept.before, &[]);
+        self.changed = kept.changed;
+    }
+
+    /// The beginning of a snapshot at this place, with so many entries.
+    pub(crate) fn kept(&self, entries: usize) -> KeptState {
+        KeptState {
+            members: self.members.kept(),
+            left: self.members.left(),
+            before: self.before.kept(),
+            changed: self.changed,
+            ..self.history.kept(entries)
+        }
+    }
+
+    /// The latest uses of refresh tokens, for a snapshot.
+    pub(crate) fn uses<R>(&self) -> Vec<CommonEntry<R>> {
+        let uses = self
+            .flights
+            .iter()
+            .map(|(account, flight)| CommonEntry::Used {
+                account: Arc::clone(account),
+                flight: *flight,
+                is_open: self.renewing.contains(account),
+            });
+        uses.collect()
+    }
+
     /// The latest change of the members, which a former home may not have confirmed.
     /// A node that has applied the beginning of the new epoch has applied it too.
     pub(crate) fn unconfirmed(&self, begun: u64) -> Option<Unconfirmed> {

@@ -45,6 +45,22 @@ pub enum HomeEffect<R> {
         /// The message.
         message: HomeMessage<R>,
     },
+    /// The messages of a shard before a snapshot are removed from the log, of all epochs. The runner
+    /// looks first whether the last message of the snapshot is in its place, and no later epoch than
+    /// the home's has begun: else it removes nothing. Answered by [`HomeEvent::Purged`](crate::HomeEvent::Purged) when they are removed;
+    /// without an answer it is asked again.
+    Purge {
+        /// The shard.
+        shard: Shard,
+        /// The home's epoch.
+        epoch: u64,
+        /// The sequence of the first message of the snapshot: none from it on is removed.
+        before: u64,
+        /// The last message of the snapshot.
+        end: JournalHead,
+        /// The sequence of that.
+        end_sequence: u64,
+    },
     /// A place that is known to have been written is kept in the data directory, for
     /// [`HomesConfig::heads`](crate::HomesConfig::heads) of the next life: in place of the one with
     /// the same shard, epoch and beginning; the latest [`HEAD_EPOCHS_MAX`](crate::HEAD_EPOCHS_MAX) of
@@ -62,15 +78,22 @@ pub enum HomeEffect<R> {
         /// The lines.
         lines: Vec<R>,
     },
-    /// The copy of the common journal begins anew: a person has accepted that messages were lost.
-    Reset,
+    /// The copy of the common journal begins anew with these lines, in place of all before: those of
+    /// a snapshot; or none, as a person has accepted that messages were lost.
+    Reset {
+        /// Their place.
+        revision: JournalHead,
+        /// The lines.
+        lines: Vec<R>,
+    },
     /// This node is the home of a shard from now on. Of a topic: it is restored from these lines.
     BecomeHome {
         /// The shard.
         shard: Shard,
         /// The epoch.
         epoch: u64,
-        /// All lines of a topic's journal; none of the common one, which each node applies.
+        /// All lines of a topic's journal from its latest snapshot on; none of the common one, which
+        /// each node applies.
         lines: Vec<R>,
     },
     /// This node is the home no more. Tickets without an answer have none: their lines are stored

@@ -56,6 +56,26 @@ pub enum HomeEvent<R> {
         /// The line.
         line: R,
     },
+    /// These lines are in force in a shard that is at home here, in place of all lines before: a
+    /// snapshot is to be written. The runner makes them when each of its lines has an answer and it
+    /// has carried out all effects; a home that has lines to store yet refuses the snapshot, as
+    /// [`NotStored::Busy`](crate::NotStored::Busy). When the snapshot is whole it is
+    /// [`HomeEffect::Stored`](crate::HomeEffect::Stored).
+    Compact {
+        /// The shard.
+        shard: Shard,
+        /// The runner's number for the answer.
+        ticket: u64,
+        /// The lines.
+        lines: Vec<R>,
+    },
+    /// What is before this sequence was removed from a shard's journal.
+    Purged {
+        /// The shard.
+        shard: Shard,
+        /// The sequence.
+        before: u64,
+    },
     /// A refresh token is to be used; for the home of the common journal.
     Renew {
         /// The account that it is of.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::effect::HomeEffect;
 use crate::history::Unfit;
 use crate::homes::{Homes, Role};
+use crate::reading::ReadingStart;
 use crate::record::{CommonEntry, HomeLine, HomeRecord, JournalHead, StoredMessage};
 use crate::shard::Shard;
 use crate::timing::LOG_RETRY_MS;
@@ -38,11 +39,46 @@ impl<R: HomeLine> Homes<R> {
         }
         self.common.asked = None;
         self.common.is_read = true;
-        messages.iter().for_each(|stored| self.take_read(stored));
+        self.take_reading(messages);
+    }
+
+    /// Takes messages that were read from the log, from where a reader of them begins.
+    pub(crate) fn take_reading(&mut self, messages: &[StoredMessage<R>]) {
+        let rest = match ReadingStart::of(&self.common.history, messages) {
+            ReadingStart::First => Some(messages),
+            ReadingStart::Nowhere => None,
+            ReadingStart::Snapshot { at, messages: of } => {
+                self.begin_common(messages.get(at..at + of).unwrap_or_default());
+                messages.get(at + of..)
+            }
+        };
+        let rest = rest.unwrap_or_default();
+        rest.iter().for_each(|stored| self.take_read(stored));
+    }
+
+    /// Has the copy begin anew with the messages of a snapshot.
+    fn begin_common(&mut self, snapshot: &[StoredMessage<R>]) {
+        let before = self.common.history.head;
+        let mut lines = Vec::new();
+        for stored in snapshot {
+            match &stored.message.record {
+                HomeRecord::Kept(kept) => self.common.begin(stored, kept),
+                HomeRecord::Lines(entries) if self.common.history.take(stored).is_ok() => {
+                    lines.extend(self.take_entries(stored.message.number, entries));
+                }
+                _ => {}
+            }
+        }
+        let revision = self.common.history.head;
+        self.learn(&Shard::Common, &revision);
+        self.common.is_lost |= self.common.history.contradicts(&before);
+        self.check_common();
+        self.push(HomeEffect::Reset { revision, lines });
+        self.is_beat_due = true;
     }
 
     /// Takes a message that was read from the log. What the log has is whole, so a gap is a loss.
-    pub(crate) fn take_read(&mut self, stored: &StoredMessage<R>) {
+    fn take_read(&mut self, stored: &StoredMessage<R>) {
         if self.take_common(stored) == Err(Unfit::Gap) {
             self.common.is_lost = true;
         }
@@ -58,14 +94,13 @@ impl<R: HomeLine> Homes<R> {
         let head = stored.head();
         self.learn(&Shard::Common, &head);
         self.check_common();
-        match stored.message.record {
+        match &stored.message.record {
             HomeRecord::Lost { .. } => self.common.is_lost = true,
             // The copy goes on where the journal that was accepted does.
             HomeRecord::Accepted => self.common.is_lost = false,
-            _ => {}
-        }
-        if let HomeRecord::Lines(entries) = &stored.message.record {
-            self.apply(head, entries);
+            HomeRecord::Kept(kept) => self.common.take_kept(kept),
+            HomeRecord::Lines(entries) => self.apply(head, entries),
+            HomeRecord::Begun { .. } | HomeRecord::Fenced { .. } => {}
         }
         self.is_beat_due = true;
         Ok(())
@@ -79,30 +114,47 @@ impl<R: HomeLine> Homes<R> {
     }
 
     fn apply(&mut self, revision: JournalHead, entries: &[CommonEntry<R>]) {
+        let lines = self.take_entries(revision.number, entries);
+        if !lines.is_empty() {
+            self.push(HomeEffect::Apply { revision, lines });
+        }
+    }
+
+    /// Takes the entries of a message, and returns the lines of those.
+    fn take_entries(&mut self, number: u64, entries: &[CommonEntry<R>]) -> Vec<R> {
         let mut lines = Vec::new();
         for entry in entries {
             match entry {
                 CommonEntry::Line(line) => lines.push(line.clone()),
                 CommonEntry::NodeJoined { name, slot } => {
-                    self.members_change(revision.number);
+                    self.members_change(number);
                     self.common.members.join(name, *slot);
                 }
                 CommonEntry::NodeLeft { name } => {
-                    self.members_change(revision.number);
+                    self.members_change(number);
                     self.common.members.leave(name);
                 }
-                CommonEntry::Renewing { account } => {
-                    self.common.renewing.insert(Arc::clone(account));
-                    let flights = &mut self.common.flights;
-                    flights.insert(Arc::clone(account), revision.number);
-                }
+                CommonEntry::Renewing { account } => self.note_use(account, number, true),
                 CommonEntry::Renewed { account } => {
                     self.common.renewing.remove(account);
                 }
+                CommonEntry::Used {
+                    account,
+                    flight,
+                    is_open,
+                } => self.note_use(account, *flight, *is_open),
             }
         }
-        if !lines.is_empty() {
-            self.push(HomeEffect::Apply { revision, lines });
+        lines
+    }
+
+    /// Notes the latest use of an account's refresh token.
+    fn note_use(&mut self, account: &Arc<str>, flight: u64, is_open: bool) {
+        self.common.flights.insert(Arc::clone(account), flight);
+        if is_open {
+            self.common.renewing.insert(Arc::clone(account));
+        } else {
+            self.common.renewing.remove(account);
         }
     }
 

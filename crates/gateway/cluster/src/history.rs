@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use crate::record::{HomeLine, HomeRecord, JournalHead, StoredMessage};
+use crate::record::{HomeLine, HomeRecord, JournalHead, KeptEpoch, KeptState, StoredMessage};
 use crate::shard::Shard;
-use crate::timing::{HEADS_OF_BEAT_MAX, TOPICS_MAX};
+use crate::timing::{EPOCHS_KEPT_MAX, HEADS_OF_BEAT_MAX, TOPICS_MAX};
 
 /// The most epochs of a shard of which a head is kept.
 pub const HEAD_EPOCHS_MAX: usize = 4;
@@ -28,6 +28,27 @@ struct Begin {
     sum: [u8; 8],
 }
 
+/// A snapshot that is whole: a reader may begin at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Snapshot {
+    /// The sequence of its first message. No message before it is needed.
+    pub(crate) sequence: u64,
+    /// The number of that message.
+    pub(crate) number: u64,
+    /// The place of its last message, and the sequence of that.
+    pub(crate) end: JournalHead,
+    pub(crate) end_sequence: u64,
+}
+
+/// A snapshot of which entries are missing yet.
+#[derive(Debug, Clone, Copy)]
+struct PartialSnapshot {
+    sequence: u64,
+    number: u64,
+    /// The number of the entries that are missing.
+    missing: u64,
+}
+
 /// The chain of a journal up to a place.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct History {
@@ -46,6 +67,9 @@ pub(crate) struct History {
     pub(crate) accepted: u64,
     /// Before this epoch a broken chain is taken as it is: a person has accepted it.
     pub(crate) lenient_below: u64,
+    /// The latest snapshot that is whole.
+    pub(crate) snapshot: Option<Snapshot>,
+    partial: Option<PartialSnapshot>,
 }
 
 impl History {
@@ -57,13 +81,63 @@ impl History {
         }
     }
 
+    /// The history from the beginning of a snapshot on.
+    pub(crate) fn begun_at<R: HomeLine>(
+        stored: &StoredMessage<R>,
+        kept: &KeptState,
+        lenient_below: u64,
+    ) -> Self {
+        let mut history = Self::lenient(lenient_below);
+        history.take_kept(kept);
+        history.note_snapshot(stored);
+        (history.head, history.sequence) = (stored.head(), stored.sequence);
+        history
+    }
+
+    /// The beginning of a snapshot at this place, with so many entries.
+    pub(crate) fn kept(&self, entries: usize) -> KeptState {
+        KeptState {
+            epochs: self.epochs(),
+            accepted: self.accepted,
+            entries: entries as u64,
+            ..KeptState::default()
+        }
+    }
+
+    fn epochs(&self) -> Vec<KeptEpoch> {
+        let more = self.begins.len().saturating_sub(EPOCHS_KEPT_MAX);
+        let latest = self.begins.iter().skip(more);
+        let epochs = latest.map(|(epoch, begin)| KeptEpoch {
+            epoch: *epoch,
+            follows: begin.follows,
+            sum: begin.sum,
+        });
+        epochs.collect()
+    }
+
+    /// The number of messages since the latest snapshot that is whole.
+    pub(crate) fn uncompacted(&self) -> u64 {
+        let number = self.snapshot.map_or(0, |snapshot| snapshot.number);
+        self.head.number.saturating_sub(number)
+    }
+
+    /// Whether a snapshot has begun whose entries are not all here.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.partial.is_some()
+    }
+
     /// Takes the next message.
     pub(crate) fn take<R: HomeLine>(&mut self, stored: &StoredMessage<R>) -> Result<(), Unfit> {
-        let is_lenient = stored.subject.epoch < self.lenient_below;
+        let head = stored.head();
+        // A beginning that came too late, when the subject of its epoch was purged already.
+        if head.epoch < self.head.epoch {
+            return Err(Unfit::Old);
+        }
+        let is_lenient = head.epoch < self.lenient_below;
         if !is_lenient {
             self.check(stored)?;
         }
-        let head = stored.head();
+        self.note_snapshot(stored);
         match &stored.message.record {
             HomeRecord::Begun { follows, .. } => {
                 let (follows, sum) = (*follows, head.sum);
@@ -77,9 +151,47 @@ impl History {
                 self.accepted = head.epoch;
             }
             HomeRecord::Lines(_) => {}
+            HomeRecord::Kept(kept) => self.take_kept(kept),
         }
         (self.head, self.sequence) = (head, stored.sequence);
         Ok(())
+    }
+
+    fn take_kept(&mut self, kept: &KeptState) {
+        let begin = |one: &KeptEpoch| {
+            let (follows, sum) = (one.follows, one.sum);
+            (one.epoch, Begin { follows, sum })
+        };
+        self.begins = kept.epochs.iter().map(begin).collect();
+        self.accepted = self.accepted.max(kept.accepted);
+    }
+
+    /// Notes where a snapshot begins, and where it is whole: the messages of an epoch that follow
+    /// each other have all its entries.
+    fn note_snapshot<R: HomeLine>(&mut self, stored: &StoredMessage<R>) {
+        let head = stored.head();
+        let follows = (head.epoch, head.number) == (self.head.epoch, self.head.number + 1);
+        let partial = match (&stored.message.record, self.partial.take()) {
+            (HomeRecord::Kept(kept), _) => Some(PartialSnapshot {
+                sequence: stored.sequence,
+                number: head.number,
+                missing: kept.entries,
+            }),
+            (HomeRecord::Lines(entries), Some(partial)) if follows => Some(PartialSnapshot {
+                missing: partial.missing.saturating_sub(entries.len() as u64),
+                ..partial
+            }),
+            _ => None,
+        };
+        self.partial = partial.filter(|partial| partial.missing > 0);
+        if let Some(whole) = partial.filter(|partial| partial.missing == 0) {
+            self.snapshot = Some(Snapshot {
+                sequence: whole.sequence,
+                number: whole.number,
+                end: head,
+                end_sequence: stored.sequence,
+            });
+        }
     }
 
     fn check<R: HomeLine>(&self, stored: &StoredMessage<R>) -> Result<(), Unfit> {

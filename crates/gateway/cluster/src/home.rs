@@ -9,7 +9,7 @@ use crate::heartbeat::HomeClaim;
 use crate::history::History;
 use crate::members::Members;
 use crate::node::NodeId;
-use crate::queue::{Queue, Queued};
+use crate::queue::{Compacting, Queue, Queued};
 use crate::record::{
     AppendId, CommonEntry, HomeLine, HomeMessage, HomeRecord, JournalHead, StoredMessage,
 };
@@ -102,10 +102,19 @@ impl<R: HomeLine> Sending<R> {
 
     /// Whether it changes the members.
     pub(crate) fn changes_members(&self) -> bool {
+        self.has_entry(CommonEntry::changes_members)
+    }
+
+    /// Whether it has lines.
+    pub(crate) fn has_lines(&self) -> bool {
+        self.has_entry(|entry| entry.line().is_some())
+    }
+
+    fn has_entry(&self, is_one: impl Fn(&CommonEntry<R>) -> bool) -> bool {
         let HomeRecord::Lines(entries) = &self.message.record else {
             return false;
         };
-        entries.iter().any(CommonEntry::changes_members)
+        entries.iter().any(is_one)
     }
 
     pub(crate) fn effect(&self) -> HomeEffect<R> {
@@ -135,6 +144,15 @@ pub(crate) enum HomeState {
     Moving,
     /// Messages were lost; the place up to which they are known.
     Stopped(JournalHead),
+}
+
+/// The latest purge that a home has asked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Purging {
+    /// The sequence below which messages are removed.
+    pub(crate) before: u64,
+    pub(crate) asked_ms: u64,
+    pub(crate) is_done: bool,
 }
 
 /// A message of the common journal that is not in force everywhere yet.
@@ -197,6 +215,8 @@ pub(crate) struct Home<R> {
     /// Members that a person has taken out, each with the time of that, milliseconds.
     pub(crate) removed: BTreeMap<Arc<str>, u64>,
     pub(crate) renewals: Renewals<R>,
+    pub(crate) compacting: Option<Compacting<R>>,
+    pub(crate) purging: Purging,
 }
 
 impl<R: HomeLine> Home<R> {
@@ -226,6 +246,8 @@ impl<R: HomeLine> Home<R> {
             confirmed: Members::default(),
             removed: BTreeMap::new(),
             renewals: Renewals::default(),
+            compacting: None,
+            purging: Purging::default(),
         }
     }
 
@@ -293,6 +315,8 @@ impl<R: HomeLine> Home<R> {
             },
             Queued::Lost { known } => HomeRecord::Lost { known },
             Queued::Accepted => HomeRecord::Accepted,
+            // It is taken before, with what else it says.
+            Queued::Compaction { .. } => return None,
             Queued::Alive => HomeRecord::Lines(Vec::new()),
         };
         Some(NextRecord {
@@ -332,6 +356,10 @@ impl<R: HomeLine> Home<R> {
             HomeRecord::Lines(entries) => return self.take_entries_back(entries, sending.tickets),
             HomeRecord::Fenced { next, .. } => Queued::Fence { next },
             HomeRecord::Lost { known } => Queued::Lost { known },
+            HomeRecord::Kept(_) => {
+                let refused = self.compacting.take();
+                return refused.into_iter().map(|one| one.ticket).collect();
+            }
             HomeRecord::Accepted | HomeRecord::Begun { .. } => Queued::Accepted,
         };
         self.queue.push_front(queued);

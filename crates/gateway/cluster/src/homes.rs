@@ -9,7 +9,7 @@ use model::TopicName;
 use crate::common::Common;
 use crate::effect::{Admission, HomeEffect, NoAdmission};
 use crate::heartbeat::HomeLeft;
-use crate::history::KnownHeads;
+use crate::history::{History, KnownHeads};
 use crate::home::Home;
 use crate::node::{NodeId, NodeTime, Slot};
 use crate::peers::Peers;
@@ -158,6 +158,12 @@ impl<R: HomeLine> Homes<R> {
         self.common.members.names()
     }
 
+    /// The number of messages of the common journal since its latest snapshot.
+    #[must_use]
+    pub fn uncompacted(&self) -> u64 {
+        self.common.history.uncompacted()
+    }
+
     /// The place of the common journal up to which this node has applied all.
     #[must_use]
     pub fn revision(&self) -> JournalHead {
@@ -214,6 +220,15 @@ impl<R: HomeLine> Homes<R> {
             Some(Role::Home(home)) => Some(home),
             _ => None,
         }
+    }
+
+    /// The history of a shard that is at home here.
+    pub(crate) fn history(&self, shard: &Shard) -> Option<&History> {
+        let home = self.home(shard)?;
+        Some(match shard {
+            Shard::Common => &self.common.history,
+            Shard::Topic(_) => &home.history,
+        })
     }
 
     pub(crate) fn set_role(&mut self, shard: &Shard, role: Role<R>) {

@@ -63,6 +63,28 @@
 //! and the stop itself is a record. A loss is noticed by the next append, at the next take-over, or
 //! when a node that knows of it is back; until then a successor that knows nothing of it goes on.
 //!
+//! # Snapshots
+//!
+//! A journal does not grow for ever. A home that is given what is in force
+//! ([`HomeEvent::Compact`]) appends [`HomeRecord::Kept`], which has what else the messages before it
+//! say, and then the lines. Once the last of them is durable the snapshot is whole, and the home
+//! has the log remove what is before ([`HomeEffect::Purge`]); each home does so anew at its
+//! beginning, so that nothing depends on an answer. Readers begin at a snapshot that is whole, all
+//! at once, if they have nothing or if messages before it are missing; any other gap is a loss. So
+//! a purge that was made in part, or is seen at some replicas alone, takes nothing from a reader.
+//!
+//! - A purge is below the first message of a whole snapshot. Messages of later homes have greater
+//!   sequences, so a purge that comes late, of a home that is deposed, removes nothing else. The
+//!   runner looks first whether the snapshot's last message is still in its place, and whether its
+//!   home's epoch is the latest: a log that was set back has other messages under these sequences,
+//!   and may have lost the end of an epoch.
+//! - The subject of a former epoch may become empty by it, so that an append which comes late is
+//!   not refused for the message that ended the epoch. A home whose subject is empty steps down:
+//!   whether that was a purge or a loss, the next take-over tells, from the places that are known.
+//!   A beginning of such an epoch that comes late is behind all that follows it, and is passed over.
+//! - A snapshot has the beginnings of the latest [`EPOCHS_KEPT_MAX`] epochs, so that places which
+//!   nodes know are compared as before.
+//!
 //! # Items
 //!
 //! - [`Homes`], [`HomesConfig`]: a node.
@@ -75,6 +97,7 @@ mod appending;
 mod barrier;
 mod beats;
 mod common;
+mod compacting;
 mod effect;
 mod event;
 mod following;
@@ -88,6 +111,7 @@ mod node;
 mod peers;
 mod placement;
 mod queue;
+mod reading;
 mod record;
 mod renewal;
 mod renewals;
@@ -106,12 +130,14 @@ pub use history::{HEAD_EPOCHS_MAX, KnownHeads};
 pub use homes::{Homes, HomesConfig};
 pub use node::{NodeId, NodeLife, NodeTime, SLOT_MAX, Slot};
 pub use record::{
-    AppendId, CommonEntry, HomeLine, HomeMessage, HomeRecord, JournalHead, StoredMessage,
+    AppendId, CommonEntry, HomeLine, HomeMessage, HomeRecord, JournalHead, KeptEpoch, KeptMember,
+    KeptState, StoredMessage,
 };
 pub use shard::{Shard, ShardSubject};
 pub use timing::{
-    ALIVE_MS, ALONE_MS, APPEND_OPEN_MS, BEAT_BYTES_MAX, CLOCKS_APART_MS, CUT_OFF_MS, FORGOTTEN_MS,
-    GROUP_BYTES_MAX, GROUP_LINES_MAX, HEADS_OF_BEAT_MAX, HEARD_MAX, HEARTBEAT_GAP_MS, HEARTBEAT_MS,
-    LOG_RETRY_MS, NODE_NAME_BYTES_MAX, NODES_MAX, NUMBER_MAX, RENEWAL_MS, RETURN_MS, SILENCE_MS,
-    TICK_MS, TOPICS_MAX, WAITING_BYTES_MAX, WAITING_LINES_MAX,
+    ALIVE_MS, ALONE_MS, APPEND_OPEN_MS, BEAT_BYTES_MAX, CLOCKS_APART_MS, CUT_OFF_MS,
+    EPOCHS_KEPT_MAX, FORGOTTEN_MS, GROUP_BYTES_MAX, GROUP_LINES_MAX, HEADS_OF_BEAT_MAX, HEARD_MAX,
+    HEARTBEAT_GAP_MS, HEARTBEAT_MS, LOG_RETRY_MS, NODE_NAME_BYTES_MAX, NODES_MAX, NUMBER_MAX,
+    PURGE_RETRY_MS, RENEWAL_MS, RETURN_MS, SILENCE_MS, TICK_MS, TOPICS_MAX, WAITING_BYTES_MAX,
+    WAITING_LINES_MAX,
 };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::node::{SLOT_MAX, Slot};
+use crate::record::KeptMember;
 
 /// The least number of nodes of which two sets always have one in common.
 pub(crate) fn majority(nodes: usize) -> usize {
@@ -20,6 +21,26 @@ pub(crate) struct Members {
 }
 
 impl Members {
+    /// The members that a snapshot says, and the former ones.
+    pub(crate) fn of(members: &[KeptMember], left: &[KeptMember]) -> Self {
+        let pair = |one: &KeptMember| (Arc::clone(&one.name), one.slot);
+        Self {
+            slots: members.iter().map(pair).collect(),
+            left: left.iter().map(pair).collect(),
+        }
+    }
+
+    /// The members, for a snapshot.
+    pub(crate) fn kept(&self) -> Vec<KeptMember> {
+        self.slots.iter().map(kept).collect()
+    }
+
+    /// The former members, for a snapshot.
+    pub(crate) fn left(&self) -> Vec<KeptMember> {
+        let left = self.left.iter().map(|(name, slot)| (name, slot));
+        left.map(kept).collect()
+    }
+
     pub(crate) fn join(&mut self, name: &Arc<str>, slot: Slot) {
         self.left.retain(|(left, had)| left != name && *had != slot);
         self.slots.insert(Arc::clone(name), slot);
@@ -65,5 +86,12 @@ impl Members {
     pub(crate) fn leaves_majority(&self, among: impl Fn(&Arc<str>) -> bool) -> bool {
         let others = self.slots.keys().filter(|name| !among(name)).count();
         others >= majority(self.slots.len())
+    }
+}
+
+fn kept((name, slot): (&Arc<str>, &Slot)) -> KeptMember {
+    KeptMember {
+        name: Arc::clone(name),
+        slot: *slot,
     }
 }

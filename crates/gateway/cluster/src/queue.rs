@@ -23,6 +23,11 @@ pub(crate) enum Queued<R> {
         known: JournalHead,
     },
     Accepted,
+    /// A snapshot with these lines.
+    Compaction {
+        ticket: u64,
+        lines: Vec<R>,
+    },
     /// An empty group.
     Alive,
 }
@@ -39,7 +44,20 @@ impl<R: HomeLine> Queued<R> {
     fn bytes(&self) -> usize {
         match self {
             Self::Entry { entry, .. } => entry.bytes(),
+            Self::Compaction { lines, .. } => {
+                let lines = lines.iter().map(|line| line.bytes().len() + RECORD_BYTES);
+                lines.sum()
+            }
             _ => RECORD_BYTES,
+        }
+    }
+
+    /// Whether it is a line, or has some.
+    fn has_lines(&self) -> bool {
+        match self {
+            Self::Entry { entry, .. } => entry.line().is_some(),
+            Self::Compaction { .. } => true,
+            _ => false,
         }
     }
 
@@ -47,6 +65,17 @@ impl<R: HomeLine> Queued<R> {
     pub(crate) fn changes_members(&self) -> bool {
         matches!(self, Self::Entry { entry, .. } if entry.changes_members())
     }
+}
+
+/// A snapshot that is being written.
+#[derive(Debug, Clone)]
+pub(crate) struct Compacting<R> {
+    /// The runner's number.
+    pub(crate) ticket: u64,
+    /// The lines, as long as its beginning is not durable.
+    pub(crate) lines: Vec<R>,
+    /// The sequence of its beginning, once that is durable.
+    pub(crate) sequence: Option<u64>,
 }
 
 /// The records of a home that wait, in their order.
@@ -107,11 +136,33 @@ impl<R: HomeLine> Queue<R> {
                 Queued::Entry {
                     ticket: Some(ticket),
                     ..
-                } => tickets.push(ticket),
+                }
+                | Queued::Compaction { ticket, .. } => tickets.push(ticket),
                 other => self.push_back(other),
             }
         }
         tickets
+    }
+
+    /// Whether lines wait.
+    pub(crate) fn has_lines(&self) -> bool {
+        self.records.iter().any(Queued::has_lines)
+    }
+
+    /// Removes the snapshot that is the next record, if it is one; returns the runner's number and
+    /// the lines.
+    pub(crate) fn pop_compaction(&mut self) -> Option<Compacting<R>> {
+        let Some(Queued::Compaction { .. }) = self.front() else {
+            return None;
+        };
+        match self.pop_front() {
+            Some(Queued::Compaction { ticket, lines }) => Some(Compacting {
+                ticket,
+                lines,
+                sequence: None,
+            }),
+            _ => None,
+        }
     }
 
     pub(crate) fn changes_members(&self) -> bool {

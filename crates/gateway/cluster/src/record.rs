@@ -90,6 +90,88 @@ pub enum CommonEntry<R> {
         /// The account.
         account: Arc<str>,
     },
+    /// The latest use of an account's refresh token before a snapshot, of which this is a part.
+    Used {
+        /// The account.
+        account: Arc<str>,
+        /// The number of the message with the intent.
+        flight: u64,
+        /// Whether the request may be under way.
+        is_open: bool,
+    },
+}
+
+/// A member, or a former one, with its slot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptMember {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its slot.
+    pub slot: Slot,
+}
+
+/// The beginning of an epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeptEpoch {
+    /// The epoch.
+    pub epoch: u64,
+    /// The place that it follows.
+    pub follows: JournalHead,
+    /// The sum of its first message.
+    pub sum: [u8; 8],
+}
+
+/// The beginning of a snapshot: the entries behind it say what is in force, in place of all lines
+/// before, and this is what else the messages before it say. So a reader may begin here.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeptState {
+    /// The latest epochs, oldest first: at most [`EPOCHS_KEPT_MAX`](crate::EPOCHS_KEPT_MAX).
+    pub epochs: Vec<KeptEpoch>,
+    /// The last epoch in which a loss was accepted; 0 if none was.
+    pub accepted: u64,
+    /// The members.
+    pub members: Vec<KeptMember>,
+    /// Former members, in the order in which they left.
+    pub left: Vec<KeptMember>,
+    /// The members before the latest change of them.
+    pub before: Vec<KeptMember>,
+    /// The number of the message that made that change; 0 if there was none.
+    pub changed: u64,
+    /// The number of the entries behind it that belong to the snapshot. Without the last of them it
+    /// is none.
+    pub entries: u64,
+}
+
+impl KeptMember {
+    fn hash(&self, hash: &mut Sha256) {
+        text(6, &self.name, hash);
+        hash.update(self.slot.0.to_le_bytes());
+    }
+}
+
+impl KeptState {
+    fn hash(&self, hash: &mut Sha256) {
+        hash.update((self.epochs.len() as u64).to_le_bytes());
+        for one in &self.epochs {
+            hash.update(one.epoch.to_le_bytes());
+            one.follows.hash(hash);
+            hash.update(one.sum);
+        }
+        for members in [&self.members, &self.left, &self.before] {
+            hash.update((members.len() as u64).to_le_bytes());
+            members.iter().for_each(|one| one.hash(hash));
+        }
+        for number in [self.accepted, self.changed, self.entries] {
+            hash.update(number.to_le_bytes());
+        }
+    }
+
+    /// About its bytes in a message.
+    pub(crate) fn bytes(&self) -> usize {
+        let members = [&self.members, &self.left, &self.before].into_iter();
+        let members = members.flatten().map(|one| one.name.len() + 16);
+        64 + 64 * self.epochs.len() + members.sum::<usize>()
+    }
 }
 
 /// A record of a shard's journal.
@@ -118,6 +200,8 @@ pub enum HomeRecord<R> {
     },
     /// A person has looked: the shard goes on without what was lost before this epoch.
     Accepted,
+    /// A snapshot begins.
+    Kept(Box<KeptState>),
 }
 
 fn text(tag: u8, text: &str, hash: &mut Sha256) {
@@ -149,6 +233,23 @@ impl<R: HomeLine> CommonEntry<R> {
             Self::NodeLeft { name } => text(3, name, hash),
             Self::Renewing { account } => text(4, account, hash),
             Self::Renewed { account } => text(5, account, hash),
+            Self::Used {
+                account,
+                flight,
+                is_open,
+            } => {
+                text(6, account, hash);
+                hash.update(flight.to_le_bytes());
+                hash.update([u8::from(*is_open)]);
+            }
+        }
+    }
+
+    /// The line, if it is one.
+    pub(crate) fn line(&self) -> Option<&R> {
+        match self {
+            Self::Line(line) => Some(line),
+            _ => None,
         }
     }
 
@@ -162,7 +263,9 @@ impl<R: HomeLine> CommonEntry<R> {
         let body = match self {
             Self::Line(line) => line.bytes().len(),
             Self::NodeJoined { name, .. } | Self::NodeLeft { name } => name.len(),
-            Self::Renewing { account } | Self::Renewed { account } => account.len(),
+            Self::Renewing { account } | Self::Renewed { account } | Self::Used { account, .. } => {
+                account.len()
+            }
         };
         body + 64
     }
@@ -193,6 +296,10 @@ impl<R: HomeLine> HomeRecord<R> {
                 known.hash(hash);
             }
             Self::Accepted => hash.update([5]),
+            Self::Kept(kept) => {
+                hash.update([6]);
+                kept.hash(hash);
+            }
         }
     }
 }

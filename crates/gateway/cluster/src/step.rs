@@ -43,6 +43,12 @@ impl<R: HomeLine> Homes<R> {
                 ticket,
                 line,
             } => self.store(shard, ticket, line),
+            HomeEvent::Compact {
+                shard,
+                ticket,
+                lines,
+            } => self.compact(shard, ticket, lines),
+            HomeEvent::Purged { shard, before } => self.purged(&shard, before),
             HomeEvent::Renew { account, ticket } => self.renew(account, ticket),
             HomeEvent::Renewed {
                 account,
@@ -68,6 +74,7 @@ impl<R: HomeLine> Homes<R> {
             self.place(shard);
             self.tend_taking(shard);
             self.tend_home(shard);
+            self.purge(shard);
         }
         self.join_self();
         self.join_live();

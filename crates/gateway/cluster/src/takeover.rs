@@ -11,7 +11,8 @@ use crate::history::History;
 use crate::home::{Beginning, Home, JournalEnd, Sending};
 use crate::homes::{Homes, Role};
 use crate::queue::Queued;
-use crate::record::{CommonEntry, HomeLine, HomeRecord, JournalHead, StoredMessage};
+use crate::reading::TopicReading;
+use crate::record::{HomeLine, HomeRecord, JournalHead, StoredMessage};
 use crate::shard::{Shard, ShardSubject};
 use crate::taking::{Question, Taking, TakingStep};
 use crate::timing::{LOG_RETRY_MS, SILENCE_MS, TICK_MS};
@@ -225,7 +226,10 @@ impl<R: HomeLine> Homes<R> {
         self.common = Common::default();
         self.peers.forget_contacts();
         self.common.history.lenient_below = lenient_below;
-        self.push(HomeEffect::Reset);
+        self.push(HomeEffect::Reset {
+            revision: JournalHead::default(),
+            lines: Vec::new(),
+        });
     }
 
     /// Repeats what has no answer.
@@ -274,9 +278,7 @@ impl<R: HomeLine> Homes<R> {
         let accepts = taking.accepts;
         let question = taking.question.take();
         let is_whole = if *shard == Shard::Common {
-            for stored in messages {
-                self.take_read(stored);
-            }
+            self.take_reading(messages);
             let history = self.common.history.clone();
             // What this copy has at a later place than the beginning that was just written, and does
             // not follow it, is gone.
@@ -289,11 +291,10 @@ impl<R: HomeLine> Homes<R> {
             }
             is_whole
         } else {
-            let mut history = History::lenient(if accepts { begun.epoch } else { 0 });
-            let is_broken = messages.iter().any(|stored| history.take(stored).is_err());
-            let is_whole = is_broken || history.head >= begun;
+            let read = TopicReading::of(if accepts { begun.epoch } else { 0 }, messages);
+            let is_whole = read.is_broken || read.history.head >= begun;
             if is_whole {
-                self.finish_taking(shard, &history, is_broken, lines_of(messages));
+                self.finish_taking(shard, &read.history, read.is_broken, read.lines);
             }
             is_whole
         };
@@ -401,18 +402,4 @@ impl<R: HomeLine> Homes<R> {
             self.take(shard, Taking::new(true));
         }
     }
-}
-
-/// The lines of messages, in their order.
-fn lines_of<R: HomeLine>(messages: &[StoredMessage<R>]) -> Vec<R> {
-    let mut lines = Vec::new();
-    for stored in messages {
-        if let HomeRecord::Lines(entries) = &stored.message.record {
-            lines.extend(entries.iter().filter_map(|entry| match entry {
-                CommonEntry::Line(line) => Some(line.clone()),
-                _ => None,
-            }));
-        }
-    }
-    lines
 }

@@ -6,6 +6,7 @@
 )] // all of it is a test
 
 mod chain;
+mod compaction;
 mod groups;
 mod heartbeats;
 mod members;
@@ -55,6 +56,8 @@ struct Cluster {
     away: Vec<bool>,
     /// Whether the log takes nothing.
     full: bool,
+    /// Whether it removes what it should.
+    purges: bool,
     /// The messages that a look lacks.
     stale: usize,
     /// Shards whose reads wait, and the answers to those.
@@ -75,6 +78,7 @@ impl Cluster {
             cut: vec![false; names.len()],
             away: vec![false; names.len()],
             full: false,
+            purges: true,
             stale: 0,
             holds: Vec::new(),
             held: Vec::new(),
@@ -175,6 +179,24 @@ impl Cluster {
                 let result = self.append(&subject, expected, message);
                 let shard = subject.shard;
                 self.step(at, HomeEvent::Appended { shard, id, result });
+            }
+            HomeEffect::Purge {
+                shard,
+                before,
+                end,
+                end_sequence,
+                ..
+            } => {
+                let is_end =
+                    |one: &StoredMessage<Text>| one.head() == end && one.sequence == end_sequence;
+                assert!(self.stream.iter().any(is_end), "the snapshot is whole");
+                if self.purges {
+                    let is_left = |one: &StoredMessage<Text>| {
+                        one.subject.shard != shard || one.sequence >= before
+                    };
+                    self.stream.retain(is_left);
+                    self.step(at, HomeEvent::Purged { shard, before });
+                }
             }
             _ => {}
         }

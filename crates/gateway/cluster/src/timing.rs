@@ -19,6 +19,11 @@ pub const ALIVE_MS: u64 = 1_000;
 pub const RETURN_MS: u64 = 1_000;
 /// The time after which a request to the log is repeated, milliseconds.
 pub const LOG_RETRY_MS: u64 = 1_000;
+/// The time after which a purge of which nothing is known is repeated, milliseconds.
+pub const PURGE_RETRY_MS: u64 = 15_000;
+/// The most epochs that a snapshot says. A node that comes back after more take-overs than these
+/// does not notice by itself that its latest messages were lost.
+pub const EPOCHS_KEPT_MAX: usize = 256;
 /// The most that the wall clocks of two nodes may be apart when one joins, milliseconds.
 pub const CLOCKS_APART_MS: u64 = 5_000;
 /// The time after which a node that says nothing is forgotten, milliseconds.

@@ -20,6 +20,8 @@ use crate::group;
 
 /// Entries that a copy has beyond twice those in force before it is compacted.
 const SLACK_ENTRIES: usize = 1_024;
+/// Messages of the journal after which it is compacted in any case: not each has an entry.
+const UNCOMPACTED_MESSAGES_MAX: u64 = 16_384;
 
 /// The journal of a node while it is the home. After that its answer is
 /// [`StoreError::Elsewhere`].
@@ -45,6 +47,8 @@ struct HomeTime {
     snapshot: Option<Arc<dyn Snapshot>>,
     /// Appends that wait until what is in force is written, while that is so.
     parked: Option<Vec<Parked>>,
+    /// The number of a snapshot that is being written.
+    compacting: Option<u64>,
     on_uncompacted: Option<OnUncompacted>,
     has_reported: bool,
 }
@@ -125,6 +129,7 @@ impl HomeJournal {
     /// The line of this number is in the log.
     pub(crate) fn stored(&self, ticket: u64) {
         self.report_if(ticket, |append| !append.is_for_all);
+        self.time.lock().compacting.take_if(|one| *one == ticket);
         self.compact_if_due();
     }
 
@@ -155,6 +160,7 @@ impl HomeJournal {
         // A line of a group that is not the last one: the group never ends, and never was.
         let append = {
             let mut time = self.time.lock();
+            time.compacting.take_if(|one| *one == ticket);
             let has = |one: &Appending| one.tickets.contains(&ticket);
             let place = time.appends.iter().position(has);
             place.and_then(|place| time.remove(place))
@@ -164,7 +170,10 @@ impl HomeJournal {
             None => self.time.lock().flights.end(&[ticket], NoFlight::Elsewhere),
         }
         // Others may wait for this one.
-        self.compact_if_due();
+        let waits = self.time.lock().parked.is_some();
+        if waits {
+            self.compact_if_due();
+        }
     }
 
     /// Waits until this node may use the refresh token of an account.
@@ -246,27 +255,9 @@ impl HomeJournal {
     fn hand_in(&self, time: &mut HomeTime, append: Parked) {
         let is_for_all = append.entries.iter().any(Entry::is_for_all);
         let lines = group::lines(&append.entries);
-        self.hand_in_lines(time, lines, append.on_durable, is_for_all);
-    }
-
-    fn hand_in_lines(
-        &self,
-        time: &mut HomeTime,
-        lines: Vec<ShardLine>,
-        on_durable: OnDurable,
-        is_for_all: bool,
-    ) {
         let first = time.ticket;
-        time.ticket += lines.len() as u64;
-        let bytes = lines.iter().map(|line| line.0.len()).sum();
-        time.bytes += bytes;
-        time.appends.push_back(Appending {
-            tickets: first..=time.ticket - 1,
-            bytes,
-            on_durable,
-            at: None,
-            is_for_all,
-        });
+        let after = first + lines.len() as u64;
+        time.begin(first..=after - 1, &lines, append.on_durable, is_for_all);
         // It is there: this node has become the home by it.
         let Some(runner) = self.runner.get() else {
             return;
@@ -275,6 +266,20 @@ impl HomeJournal {
             if let Err(too_long) = runner.store(Shard::Common, ticket, line) {
                 tracing::error!(%too_long, "a line of the journal");
             }
+        }
+    }
+
+    /// Hands a snapshot in, under the lock. All lines before are applied, but for those that say
+    /// that a use of a refresh token is over: these have no entries.
+    fn hand_in_snapshot(&self, time: &mut HomeTime, entries: &[Entry]) {
+        let lines = group::snapshot_lines(entries);
+        let ticket = time.ticket;
+        time.begin(ticket..=ticket, &lines, Box::new(drop), false);
+        time.compacting = Some(ticket);
+        let compacted = self.runner.get();
+        let compacted = compacted.map(|runner| runner.compact(Shard::Common, ticket, lines));
+        if let Some(Err(too_long)) = compacted {
+            tracing::error!(%too_long, "a line of the journal");
         }
     }
 
@@ -289,8 +294,7 @@ impl HomeJournal {
         let parked = time.parked.take().unwrap_or_default();
         let uncompacted = match entries {
             Ok(entries) => {
-                let lines = group::snapshot_lines(&entries);
-                self.hand_in_lines(&mut time, lines, Box::new(drop), false);
+                self.hand_in_snapshot(&mut time, &entries);
                 None
             }
             Err(why) => Some(why),
@@ -309,8 +313,12 @@ impl HomeJournal {
     fn due_snapshot(&self) -> Option<Arc<dyn Snapshot>> {
         let snapshot = self.time.lock().snapshot.clone()?;
         let all = self.copy.lock().entries().len();
-        let is_due = all > 2 * snapshot.live() + SLACK_ENTRIES;
+        let is_due = all > 2 * snapshot.live() + SLACK_ENTRIES
+            || self.uncompacted() > UNCOMPACTED_MESSAGES_MAX;
         let mut time = self.time.lock();
+        if time.compacting.is_some() {
+            return None;
+        }
         // Once appends wait for it, it is made in any case.
         let is_begun = time.parked.is_some();
         if time.is_over || !is_begun && (!is_due || time.has_reported) {
@@ -319,6 +327,12 @@ impl HomeJournal {
         time.parked.get_or_insert_default();
         let is_quiet = time.appends.iter().all(|append| append.at.is_some());
         is_quiet.then_some(snapshot)
+    }
+
+    /// The number of messages since the latest snapshot.
+    fn uncompacted(&self) -> u64 {
+        let runner = self.runner.get();
+        runner.map_or(0, |runner| runner.view(|homes| homes.uncompacted()))
     }
 
     fn report(&self, why: &str) {
@@ -347,6 +361,26 @@ impl Lands for HomeJournal {
 }
 
 impl HomeTime {
+    /// Notes an append whose lines have these numbers.
+    fn begin(
+        &mut self,
+        tickets: RangeInclusive<u64>,
+        lines: &[ShardLine],
+        on_durable: OnDurable,
+        is_for_all: bool,
+    ) {
+        let bytes = lines.iter().map(|line| line.0.len()).sum();
+        self.ticket = tickets.end() + 1;
+        self.bytes += bytes;
+        self.appends.push_back(Appending {
+            tickets,
+            bytes,
+            on_durable,
+            at: None,
+            is_for_all,
+        });
+    }
+
     fn remove(&mut self, place: usize) -> Option<Appending> {
         let append = self.appends.remove(place)?;
         self.bytes -= append.bytes;

@@ -69,6 +69,7 @@ impl NodeClock for TestClock {
 
 struct Nodes {
     world: Simulated,
+    start: Instant,
     folders: Vec<TempDir>,
     nodes: Vec<ClusterNode>,
 }
@@ -78,6 +79,7 @@ impl Nodes {
     async fn start(number: u32) -> Self {
         let mut all = Self {
             world: Simulated::new(7, Faults::default()),
+            start: Instant::now(),
             folders: Vec::new(),
             nodes: Vec::new(),
         };
@@ -95,7 +97,7 @@ impl Nodes {
             log: way.clone(),
             bus: way,
             subjects: ClusterSubjects::of("sim").unwrap(),
-            clock: Arc::new(TestClock(Instant::now())),
+            clock: Arc::new(TestClock(self.start)),
         };
         let joined = begin(parts(index, self.folders[index].path()), ways).await;
         self.nodes.push(ClusterNode::of(joined.unwrap()));
@@ -330,6 +332,46 @@ async fn what_is_in_force_is_written_in_place_of_all_before() {
     assert_ne!(first, second);
     let ledger = journal.writer().unwrap().ledger::<Latest>().unwrap();
     assert!(ledger.state(|latest| latest.0.as_deref() == Some("2999")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_log_has_what_is_in_force_and_a_new_node_all_of_it() {
+    let mut nodes = Nodes::start(2).await;
+    let (first, journal) = nodes.home().await;
+    write(&journal, "kept").await.unwrap();
+    let writer = journal.writer().unwrap();
+    let latest = writer.ledger::<Latest>().unwrap();
+    let _texts = writer.ledger::<Texts>().unwrap();
+    for round in 0..300_u64 {
+        let (sender, end) = tokio::sync::oneshot::channel();
+        let texts: Vec<Text> = (0..10)
+            .map(|number| number_of(10 * round + number))
+            .collect();
+        latest.submit(&texts, |end| drop(sender.send(end)));
+        let end = tokio::time::timeout(LONG, end).await;
+        end.expect("an answer").unwrap().unwrap();
+    }
+    let records = || nodes.world.world(|world| world.records().count());
+    let latest = || {
+        let latest = |world: &mut fabric::sim::World| world.records().map(|one| one.sequence).max();
+        nodes.world.world(latest)
+    };
+    assert!(latest() > Some(300), "{:?}", latest());
+    eventually("the log is compacted", || records() < 120).await;
+    let entries = nodes.nodes[first].entries();
+    nodes.folders.push(tempfile::tempdir().unwrap());
+    nodes.join(2).await;
+    eventually("the new node has all", || {
+        nodes.nodes[2].entries() == entries && nodes.nodes[2].members().len() == 3
+    })
+    .await;
+    for node in &nodes.nodes[..2] {
+        node.drain(LONG).await;
+    }
+    let (home, journal) = nodes.home().await;
+    assert_eq!((home, texts(&journal)), (2, vec!["kept".to_owned()]));
+    let latest = journal.writer().unwrap().ledger::<Latest>().unwrap();
+    assert!(latest.state(|latest| latest.0.as_deref() == Some("2999")));
 }
 
 /// The latest text alone.

@@ -32,7 +32,12 @@ impl HomeUser for NodeUser {
                     home.applied(&groups);
                 }
             }
-            UserEffect::Reset => self.copy.lock().reset(),
+            // This node is not the home: no one watches.
+            UserEffect::Reset { revision, lines } => {
+                let mut copy = self.copy.lock();
+                copy.reset();
+                copy.apply(revision, &lines);
+            }
             UserEffect::BecomeHome { shard, epoch, .. } => self.begin(&shard, epoch),
             UserEffect::StepDown { shard, epoch, why } => self.step_down(&shard, epoch, &why),
             UserEffect::StopTopic { shard, known } => {

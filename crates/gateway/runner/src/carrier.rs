@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{AppendId, HomeEffect, HomeEvent, JournalHead, Shard, TICK_MS};
-use fabric::{Mesh, SubjectName};
+use fabric::{LogError, Mesh, SubjectName};
 use platform::Mutex;
 use tokio::task::JoinSet;
 
 use crate::encoding::{write_beat, write_stored};
 use crate::heads::HeadsFile;
-use crate::journals::{Journals, WantedAppend};
+use crate::journals::{Journals, WantedAppend, WantedPurge};
 use crate::line::ShardLine;
 use crate::shared::Shared;
 use crate::user::{HomeUser, UserEffect, Whose};
@@ -43,6 +43,8 @@ pub(crate) struct UnderWay {
     /// Each question with the number under which it was asked first: the answer is of a reading that
     /// began then.
     questions: HashMap<Question, u64>,
+    /// Shards of which old messages are being removed.
+    purges: HashSet<Shard>,
 }
 
 /// A question to the log.
@@ -119,6 +121,19 @@ impl Carrier {
                 id,
                 message,
             }),
+            HomeEffect::Purge {
+                shard,
+                epoch,
+                before,
+                end,
+                end_sequence,
+            } => self.purge(WantedPurge {
+                shard,
+                epoch,
+                before,
+                end,
+                end_sequence,
+            }),
             // All of them are kept already; others are none of the runner's.
             _ => {}
         }
@@ -147,6 +162,29 @@ impl Carrier {
             let result = journals.append(wanted).await;
             under_way.lock().appends.remove(&id);
             shared.step(HomeEvent::Appended { shard, id, result });
+        });
+    }
+
+    /// Tries once to remove old messages. Nothing depends on it: the rules ask again.
+    fn purge(&mut self, wanted: WantedPurge) {
+        if !self.under_way.lock().purges.insert(wanted.shard.clone()) {
+            return;
+        }
+        let (shared, journals) = (Arc::clone(&self.shared), Arc::clone(&self.journals));
+        let under_way = Arc::clone(&self.under_way);
+        self.requests.spawn(async move {
+            let purged = journals.purge(&wanted).await;
+            let WantedPurge { shard, before, .. } = wanted;
+            under_way.lock().purges.remove(&shard);
+            match purged {
+                Ok(()) => shared.step(HomeEvent::Purged { shard, before }),
+                Err(why @ LogError::Behind { .. }) => tracing::debug!(%why, "a purge waits"),
+                Err(why) => tracing::warn!(
+                    %why,
+                    shard = shard.as_str(),
+                    "old messages cannot be removed from the log, which grows"
+                ),
+            }
         });
     }
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cluster::{
-    AppendId, AppendResult, HomeMessage, HomeRecord, LastMessage, NUMBER_MAX, Shard, ShardSubject,
-    StoredMessage,
+    AppendId, AppendResult, HomeMessage, HomeRecord, JournalHead, LastMessage, NUMBER_MAX, Shard,
+    ShardSubject, StoredMessage,
 };
 use fabric::{
     Append, Appended, ClusterKeys, ClusterSubjects, Log, LogError, MessageId, Page, Record,
-    Sequence, SubjectError, SubjectName, token,
+    Sequence, SubjectError, SubjectName, SubjectPattern, token,
 };
 use platform::Mutex;
 use sha2::{Digest as _, Sha256};
@@ -26,6 +26,18 @@ pub(crate) struct WantedAppend {
     pub(crate) expected: Sequence,
     pub(crate) id: AppendId,
     pub(crate) message: HomeMessage<ShardLine>,
+}
+
+/// A purge as the rules want it.
+#[derive(Debug, Clone)]
+pub(crate) struct WantedPurge {
+    pub(crate) shard: Shard,
+    /// The epoch of the home.
+    pub(crate) epoch: u64,
+    pub(crate) before: Sequence,
+    /// The last message of the snapshot that stands for what is removed.
+    pub(crate) end: JournalHead,
+    pub(crate) end_sequence: Sequence,
 }
 
 /// The journals of a cluster.
@@ -139,6 +151,37 @@ impl Journals {
         }
     }
 
+    /// Removes the messages of a shard before a snapshot. If the end of that is not in its place,
+    /// nothing is removed: the log was set back, or the part of it that was asked lags. Nor is
+    /// anything removed for a home that is deposed.
+    pub(crate) async fn purge(&self, wanted: &WantedPurge) -> Result<(), LogError> {
+        let WantedPurge {
+            shard,
+            epoch,
+            before,
+            end,
+            end_sequence,
+        } = wanted;
+        let last = self.look(shard).await?;
+        if last.is_none_or(|last| last.head.epoch > *epoch) {
+            let why = format!("epoch {epoch} is not the latest");
+            return Err(LogError::Unavailable(why));
+        }
+        let page = self.page(shard, *end_sequence).await?;
+        let first = page.records.first().ok_or(LogError::Behind {
+            read: end_sequence.saturating_sub(1),
+            wanted: *end_sequence,
+        })?;
+        let is_end = |stored: &StoredMessage<ShardLine>| {
+            (stored.head(), stored.sequence) == (*end, *end_sequence)
+        };
+        if !matches!(self.open(shard, first)?, Opened::Message(stored) if is_end(&stored)) {
+            let why = format!("record {end_sequence} is not the end of the snapshot");
+            return Err(LogError::Unavailable(why));
+        }
+        self.log.purge(&self.all_of(shard)?, *before).await
+    }
+
     /// The last message of the highest epoch of a shard.
     pub(crate) async fn look(&self, shard: &Shard) -> Result<Option<LastMessage>, LogError> {
         let seen = self.seen.lock().get(shard).copied();
@@ -147,9 +190,10 @@ impl Journals {
             found = self.end_from(shard, epoch).await?;
         }
         let last = match found {
-            EpochEnd::Last(last) => Some(last),
+            // A beginning may have come when its epoch, and the next ones, were purged already.
+            EpochEnd::Last(last) if last.head.sum != last.head.begun => Some(last),
             // What was there is not at this replica, or is gone, or is behind a foreign record.
-            EpochEnd::Nothing | EpochEnd::Foreign { .. } => self.searched(shard).await?,
+            _ => self.searched(shard).await?,
         };
         if let Some(last) = last {
             self.seen.lock().insert(shard.clone(), last.head.epoch);
@@ -212,9 +256,14 @@ impl Journals {
     }
 
     async fn page(&self, shard: &Shard, from: Sequence) -> Result<Page, LogError> {
+        self.log.read(&self.all_of(shard)?, from).await
+    }
+
+    /// The subjects of all epochs of a shard.
+    fn all_of(&self, shard: &Shard) -> Result<SubjectPattern, LogError> {
         let subject = self.root.with_name(shard.as_str());
         let subject = subject.map_err(|why| LogError::Unreadable(why.to_string()))?;
-        self.log.read(&subject.all_below(), from).await
+        Ok(subject.all_below())
     }
 
     fn subject(&self, subject: &ShardSubject) -> Result<SubjectName, SubjectError> {

@@ -139,6 +139,27 @@ impl Runner {
         Ok(())
     }
 
+    /// Has the home of a shard that is here write a snapshot with these lines, in place of all
+    /// before; the ticket is the user's number for the answer. Each line that the user has handed in
+    /// before has an answer.
+    ///
+    /// # Errors
+    /// [`LineTooLong`] when no record takes one of them: then none is written.
+    pub fn compact(
+        &self,
+        shard: Shard,
+        ticket: u64,
+        lines: Vec<ShardLine>,
+    ) -> Result<(), LineTooLong> {
+        lines.iter().try_for_each(check_line)?;
+        self.shared.step(HomeEvent::Compact {
+            shard,
+            ticket,
+            lines,
+        });
+        Ok(())
+    }
+
     /// Has the home of the common journal, if it is here, use the refresh token of an account.
     pub fn renew(&self, account: Arc<str>, ticket: u64) {
         self.shared.step(HomeEvent::Renew { account, ticket });

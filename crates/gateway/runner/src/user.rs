@@ -24,15 +24,20 @@ pub enum UserEffect {
         /// The lines.
         lines: Vec<ShardLine>,
     },
-    /// The copy of the common journal begins anew.
-    Reset,
+    /// The copy of the common journal begins anew with these lines, in place of all before.
+    Reset {
+        /// Their place.
+        revision: JournalHead,
+        /// The lines.
+        lines: Vec<ShardLine>,
+    },
     /// This node is the home of a shard from now on.
     BecomeHome {
         /// The shard.
         shard: Shard,
         /// The epoch.
         epoch: u64,
-        /// All lines of a topic's journal; none of the common one.
+        /// All lines of a topic's journal from its latest snapshot on; none of the common one.
         lines: Vec<ShardLine>,
     },
     /// This node is the home no more.
@@ -116,7 +121,7 @@ impl Whose {
     pub(crate) fn of(effect: HomeEffect<ShardLine>) -> Self {
         Self::User(match effect {
             HomeEffect::Apply { revision, lines } => UserEffect::Apply { revision, lines },
-            HomeEffect::Reset => UserEffect::Reset,
+            HomeEffect::Reset { revision, lines } => UserEffect::Reset { revision, lines },
             HomeEffect::BecomeHome {
                 shard,
                 epoch,
@@ -170,6 +175,7 @@ impl Whose {
             | HomeEffect::Look { .. }
             | HomeEffect::Read { .. }
             | HomeEffect::Append { .. }
+            | HomeEffect::Purge { .. }
             | HomeEffect::KeepHead { .. }) => return Self::Runner(own),
         })
     }

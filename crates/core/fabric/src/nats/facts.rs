@@ -11,7 +11,7 @@ use super::{Nats, NatsError, NatsRights, StreamFacts};
 use crate::bus::{Bus as _, Delivery};
 use crate::log::{Append, Appended, Log as _, LogError, MessageId, TRY_MAX};
 use crate::seal::Incarnation;
-use crate::subject::{SubjectError, SubjectName};
+use crate::subject::{SubjectError, SubjectName, SubjectPattern};
 
 /// A place of a stream that no journal reaches: a server refuses an append after it.
 const NEVER: u64 = 1 << 60;
@@ -80,12 +80,18 @@ impl Nats {
             id: MessageId::random(),
             bytes: Bytes::new(),
         };
-        let (bus, appended, read) =
-            tokio::join!(self.echoes(&echo), self.append(&append), self.last(&record));
+        let nothing = SubjectPattern::from(&record.with_name("none")?);
+        let (bus, appended, read, purged) = tokio::join!(
+            self.echoes(&echo),
+            self.append(&append),
+            self.last(&record),
+            self.purge(&nothing, 2)
+        );
         Ok(NatsRights {
             bus,
             append: !matches!(appended, Appended::Unknown(_)),
             read: read.is_ok(),
+            purge: purged.is_ok(),
         })
     }
 

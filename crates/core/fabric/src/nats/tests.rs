@@ -283,7 +283,7 @@ async fn a_try_is_bounded_where_nothing_is_sent(servers: &NatsServers, nats: &Ar
         nats.append(&append),
         nats.read(&nats.records, 1),
         nats.last(&append.subject),
-        nats.purge(&append.subject, 5),
+        nats.purge(&pattern, 5),
     );
     let took = start.elapsed();
     assert!(took < TRY_MAX + Duration::from_millis(500), "{took:?}");
@@ -386,6 +386,13 @@ async fn a_user_with_few_rights_comes_over_tls() {
     };
     let nats = Arc::new(Nats::connect(&config).await.unwrap());
     nats.make_stream(1).await.unwrap();
+    let NatsRights {
+        bus,
+        append,
+        read,
+        purge,
+    } = nats.rights().await.unwrap();
+    assert!(bus && append && read && purge);
     keeps_the_contract(&place(&[nats])).await;
     let wrongs = [
         NatsConfig {

@@ -177,11 +177,11 @@ impl Log for SimulatedNode {
 
     fn purge<'a>(
         &'a self,
-        subject: &'a SubjectName,
+        pattern: &'a SubjectPattern,
         before: Sequence,
     ) -> Ongoing<'a, Result<(), LogError>> {
         Box::pin(async move {
-            match self.ask(LogCommand::Purge(subject.clone(), before)).await {
+            match self.ask(LogCommand::Purge(pattern.clone(), before)).await {
                 Some(LogAnswer::Purged(purged)) => purged,
                 _ => Err(gone()),
             }

@@ -88,7 +88,7 @@ pub enum LogCommand {
     /// As [`crate::Log::read`].
     Read(SubjectPattern, Sequence),
     /// As [`crate::Log::purge`].
-    Purge(SubjectName, Sequence),
+    Purge(SubjectPattern, Sequence),
     /// As [`crate::Log::last`].
     Last(SubjectName),
 }
@@ -363,9 +363,9 @@ impl World {
         match command {
             LogCommand::Append(append) => LogAnswer::Appended(self.append(append)),
             LogCommand::Read(pattern, from) => LogAnswer::Read(Ok(self.read(&pattern, from))),
-            LogCommand::Purge(subject, before) => {
+            LogCommand::Purge(pattern, before) => {
                 self.records.retain(|sequence, stored| {
-                    stored.subject != subject.as_str() || *sequence >= before
+                    *sequence >= before || !pattern.matches_text(&stored.subject)
                 });
                 LogAnswer::Purged(Ok(()))
             }

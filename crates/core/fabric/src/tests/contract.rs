@@ -44,6 +44,7 @@ pub(crate) async fn keeps_the_contract(place: &Place) {
     a_record_has_a_largest_size(place).await;
     messages_come_to_all_who_listen(place).await;
     a_message_has_a_largest_size(place).await;
+    a_purge_removes_the_records_of_all_subjects_below_one(place).await;
 }
 
 pub(crate) fn append(subject: &SubjectName, expected: Sequence, text: &str) -> Append {
@@ -153,13 +154,43 @@ async fn a_log_that_ends_too_early_is_lost(place: &Place) {
 }
 
 /// Purges, as often as it takes: a log may be unavailable for a while.
-async fn purged(log: &dyn Log, subject: &SubjectName, before: Sequence) {
+async fn purged(log: &dyn Log, pattern: &SubjectPattern, before: Sequence) {
     for _ in 0..10 {
-        if log.purge(subject, before).await.is_ok() {
+        if log.purge(pattern, before).await.is_ok() {
             return;
         }
     }
-    panic!("{subject} cannot be purged");
+    panic!("{pattern} cannot be purged");
+}
+
+async fn a_purge_removes_the_records_of_all_subjects_below_one(place: &Place) {
+    let root = place.records.with_name("purge below").unwrap();
+    let [one, two, three] = ["1", "2", "3"].map(|epoch| root.with_name(epoch).unwrap());
+    let beside = place.records.with_name("purge beside").unwrap();
+    let log = &*place.logs[0];
+    let kept = appended(log, &append(&beside, 0, "beside")).await;
+    let first = appended(log, &append(&one, 0, "first")).await;
+    appended(log, &append(&one, first, "its last")).await;
+    let before = appended(log, &append(&two, 0, "before")).await;
+    let from = appended(log, &append(&two, before, "from here")).await;
+    let next = appended(log, &append(&three, 0, "next")).await;
+    for log in &place.logs {
+        // A second one finds nothing.
+        purged(&**log, &root.all_below(), from).await;
+    }
+    let last = appended(log, &append(&three, next, "behind the purge")).await;
+    let left = replayed(log, root.all_below(), last).await;
+    let places: Vec<Sequence> = left.iter().map(|record| record.sequence).collect();
+    assert_eq!(places, [from, next, last]);
+    assert_eq!(replayed(log, (&beside).into(), kept).await.len(), 1);
+    // A page from before begins where records are left.
+    let mut rest = LogReplay::new(log, root.all_below(), first, last, LONG);
+    let page = rest.page().await.unwrap().unwrap();
+    assert_eq!(page[0].sequence, from);
+    let late = append_until_known(log, &append(&two, before, "late"), LONG).await;
+    assert_eq!(late, Appended::Fenced(Some(from)));
+    let emptied = append_until_known(log, &append(&one, first, "late"), LONG).await;
+    assert_eq!(emptied, Appended::Lost(0));
 }
 
 async fn an_expectation_holds_after_a_purge(place: &Place) {
@@ -171,7 +202,7 @@ async fn an_expectation_holds_after_a_purge(place: &Place) {
         let record = append(&subject, last, &format!("{number}"));
         last = appended(&*place.logs[0], &record).await;
     }
-    purged(&*place.logs[1], &subject, last).await;
+    purged(&*place.logs[1], &(&subject).into(), last).await;
     let early = append(&subject, 0, "as if it were empty");
     let answer = append_until_known(&*place.logs[0], &early, LONG).await;
     assert_eq!(answer, Appended::Fenced(Some(last)));
@@ -180,7 +211,7 @@ async fn an_expectation_holds_after_a_purge(place: &Place) {
     let places: Vec<Sequence> = left.iter().map(|record| record.sequence).collect();
     assert_eq!(places, [last, next]);
     // Nothing is purged of what comes before the first record, nor of another subject.
-    purged(&*place.logs[1], &subject, 0).await;
+    purged(&*place.logs[1], &(&subject).into(), 0).await;
     let left = replayed(&*place.logs[0], (&subject).into(), next).await;
     assert_eq!(left.len(), 2);
     assert_eq!(
@@ -188,7 +219,7 @@ async fn an_expectation_holds_after_a_purge(place: &Place) {
         1
     );
     // Without any record the subject begins anew: a writer must leave its last one.
-    purged(&*place.logs[1], &subject, next + 1).await;
+    purged(&*place.logs[1], &(&subject).into(), next + 1).await;
     let answer = append_until_known(&*place.logs[0], &append(&subject, next, "x"), LONG).await;
     assert_eq!(answer, Appended::Lost(0));
 }

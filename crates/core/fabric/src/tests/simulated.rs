@@ -214,7 +214,11 @@ impl Log for Scripted {
         Box::pin(std::future::ready(Ok(Page { records, next })))
     }
 
-    fn purge<'a>(&'a self, _: &'a SubjectName, _: Sequence) -> Ongoing<'a, Result<(), LogError>> {
+    fn purge<'a>(
+        &'a self,
+        _: &'a SubjectPattern,
+        _: Sequence,
+    ) -> Ongoing<'a, Result<(), LogError>> {
         Box::pin(std::future::ready(Ok(())))
     }
 

@@ -59,7 +59,7 @@ fn votes_leave_no_majority() {
 }
 
 /// The messages of these records, one after the other.
-fn chain(records: Vec<(u64, HomeRecord<Text>)>) -> Vec<StoredMessage<Text>> {
+pub(super) fn chain(records: Vec<(u64, HomeRecord<Text>)>) -> Vec<StoredMessage<Text>> {
     let mut head = JournalHead::default();
     let mut messages = Vec::new();
     for (epoch, record) in records {
@@ -93,18 +93,18 @@ fn chain(records: Vec<(u64, HomeRecord<Text>)>) -> Vec<StoredMessage<Text>> {
     messages
 }
 
-fn begun() -> HomeRecord<Text> {
+pub(super) fn begun() -> HomeRecord<Text> {
     HomeRecord::Begun {
         node: node("a", 1),
         follows: JournalHead::default(),
     }
 }
 
-fn line(text: &'static str) -> HomeRecord<Text> {
+pub(super) fn line(text: &'static str) -> HomeRecord<Text> {
     HomeRecord::Lines(vec![CommonEntry::Line(Text(text))])
 }
 
-fn fenced() -> HomeRecord<Text> {
+pub(super) fn fenced() -> HomeRecord<Text> {
     HomeRecord::Fenced {
         by: node("b", 1),
         next: None,

@@ -12,6 +12,8 @@ use crate::log::Stored;
 struct EpochBook {
     home: Option<NodeLife>,
     is_over: bool,
+    /// Whether all of its messages were removed.
+    is_emptied: bool,
 }
 
 #[derive(Debug, Default)]
@@ -60,6 +62,16 @@ impl Books {
             return;
         }
         let subject = &stored.subject;
+        if self
+            .epochs
+            .get(subject)
+            .is_some_and(|epoch| epoch.is_emptied)
+        {
+            // Nothing but a beginning expects no message, and its node finds those of later epochs.
+            let is_begun = matches!(stored.message.record, HomeRecord::Begun { .. });
+            assert!(is_begun, "book epochs: {stored:?} is far too late");
+            return self.count("late beginnings");
+        }
         let is_first = !self.epochs.contains_key(subject);
         if let HomeRecord::Begun { .. } = stored.message.record {
             let before = ShardSubject {
@@ -84,6 +96,30 @@ impl Books {
             "book epochs: {stored:?} by {author:?}"
         );
         epoch.is_over = ends;
+    }
+
+    /// Whether an epoch of this process's began before the log lost messages. Its beginning may be
+    /// stored anew after that, if the append is repeated.
+    pub(crate) fn began_before_loss(&self, subject: &ShardSubject, process: NodeLife) -> bool {
+        let epoch = self.epochs.get(subject);
+        epoch.is_some_and(|epoch| epoch.home == Some(process))
+    }
+
+    /// These subjects have no message any more.
+    pub(crate) fn emptied(&mut self, subjects: &[ShardSubject]) {
+        for subject in subjects {
+            self.epochs.entry(subject.clone()).or_default().is_emptied = true;
+        }
+    }
+
+    /// A shard has stopped, because messages are lost.
+    pub(crate) fn stopped(&mut self, shard: Shard) {
+        self.count("stopped");
+        assert!(
+            self.kept.is_some(),
+            "book losses: {shard:?} stops, and nothing is lost"
+        );
+        self.reported.insert(shard);
     }
 
     /// The log has lost messages: all behind this sequence.

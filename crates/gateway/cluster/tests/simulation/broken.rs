@@ -22,6 +22,12 @@ pub(crate) enum Broken {
     LateFlights,
     /// The result of a use of a refresh token is handed in once, whatever becomes of it.
     ResultsOnce,
+    /// A purge removes the beginning of the snapshot too.
+    PurgesBeyond,
+    /// A purge is made when the beginning of the snapshot is durable.
+    PurgesEarly,
+    /// A purge is made whatever the log has in place of the snapshot.
+    PurgesUnseen,
     /// Nodes keep and say nothing of the heads that they know of.
     NoHeads,
 }

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use cluster::{Admission, HeardNode, Heartbeat, HomeEffect, HomeEvent, HomeRecord, Shard};
+use cluster::{
+    Admission, HeardNode, Heartbeat, HomeEffect, HomeEvent, HomeRecord, Shard, ShardSubject,
+};
 
 use crate::broken::Broken;
 use crate::line::{Line, Meaning};
+use crate::log::WantedPurge;
 use crate::node::{Frame, Input, Ticket, TokenUse, incarnation, topic};
 use crate::shell::{Out, PROPOSAL, Shell};
 use crate::world::{Happening, Work, World};
@@ -81,13 +84,37 @@ impl World {
             }
             HomeEffect::KeepHead { .. } => {}
             HomeEffect::Apply { lines, .. } => {
-                for line in lines {
-                    if let Meaning::Change(change) = line.meaning {
-                        self.nodes[node].applied.insert(change);
-                    }
-                }
+                self.nodes[node].apply(&lines);
             }
-            HomeEffect::Reset => self.nodes[node].applied.clear(),
+            HomeEffect::Reset { lines, .. } => {
+                if !lines.is_empty() {
+                    self.books.count("begun at a snapshot");
+                }
+                self.nodes[node].forget();
+                self.nodes[node].apply(&lines);
+            }
+            HomeEffect::Purge {
+                shard,
+                epoch,
+                before,
+                end,
+                end_sequence,
+            } => {
+                let before = match self.broken {
+                    Broken::PurgesBeyond => end_sequence,
+                    _ => before,
+                };
+                self.ask_log(
+                    node,
+                    Work::Purge(WantedPurge {
+                        shard,
+                        epoch,
+                        before,
+                        end,
+                        end_sequence,
+                    }),
+                );
+            }
             HomeEffect::BecomeHome {
                 shard,
                 epoch,
@@ -96,8 +123,7 @@ impl World {
             HomeEffect::StepDown { shard, .. } => self.steps_down(node, &shard),
             HomeEffect::StopTopic { shard, .. } => {
                 self.steps_down(node, &shard);
-                self.books.count("stopped");
-                self.books.reported.insert(shard);
+                self.books.stopped(shard);
             }
             HomeEffect::Stored { ticket, .. } => self.answered(node, ticket, true),
             HomeEffect::NotStored { ticket, .. } => self.answered(node, ticket, false),
@@ -183,6 +209,7 @@ impl World {
             let again = self.broken == Broken::ApprovedIsPending;
             let (shell, out) = Shell::restored(epoch, lines, again);
             one.shell = Some(shell);
+            one.topic = lines.iter().map(|line| line.meaning).collect();
             one.began_after_loss = began_after_loss;
             self.follow(node, out);
         }
@@ -194,12 +221,19 @@ impl World {
             return false;
         };
         let own = incarnation(node, self.nodes[node].life);
+        let subject = ShardSubject {
+            shard: shard.clone(),
+            epoch,
+        };
+        if self.books.began_before_loss(&subject, own) {
+            return false;
+        }
         let messages = self.log.stream.iter().zip(&self.log.authors);
         let mut messages =
             messages.filter(|(one, author)| one.sequence > kept && author.incarnation == own);
         messages.any(|(one, _)| {
             let is_begun = matches!(one.message.record, HomeRecord::Begun { .. });
-            is_begun && one.subject.shard == *shard && one.subject.epoch == epoch
+            is_begun && one.subject == subject
         })
     }
 
@@ -220,11 +254,17 @@ impl World {
             // It is tried again.
             self.last = None;
         }
+        if let Some(Ticket::Snapshot) = one.tickets.get(&ticket)
+            && stored
+        {
+            self.books.count("snapshots");
+        }
         let Some(Ticket::Topic { proposal, meaning }) = one.tickets.get(&ticket).copied() else {
             return;
         };
         one.tickets.remove(&ticket);
         if stored {
+            one.topic.insert(meaning);
             self.books.acknowledged.insert(meaning);
         }
         if let Some(shell) = self.nodes[node].shell.as_mut() {

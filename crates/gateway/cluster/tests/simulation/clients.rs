@@ -25,20 +25,43 @@ impl World {
             0..2 => self.calls(node),
             2..6 => self.decides(node),
             6 => {
-                let node = self.a_home_or(node);
+                let node = self.a_home_or(&Shard::Common, node);
                 self.changes(node);
             }
             7 => {
-                let node = self.a_home_or(node);
+                let node = self.a_home_or(&Shard::Common, node);
                 self.renews_at(node);
             }
             _ => self.person(node),
         }
+        if self.prng.one_in(8) {
+            self.compacts(node);
+        }
     }
 
-    /// A home of the common journal, if there is one.
-    fn a_home_or(&mut self, node: usize) -> usize {
-        let homes = (0..self.nodes.len()).filter(|node| self.is_home(*node, &Shard::Common));
+    /// What is in force is written in place of all before, in a shard that is at home somewhere.
+    fn compacts(&mut self, node: usize) {
+        let shard = self.prng.any(&[Shard::Common, topic()]);
+        let node = self.a_home_or(&shard, node);
+        if !self.nodes[node].is_up || self.nodes[node].is_stopped {
+            return;
+        }
+        let lines = self.nodes[node].in_force(&shard);
+        let ticket = self.nodes[node].ticket(Ticket::Snapshot);
+        self.step(
+            node,
+            HomeEvent::Compact {
+                shard,
+                ticket,
+                lines,
+            },
+        );
+        self.works_off(node);
+    }
+
+    /// A home of a shard, if there is one.
+    fn a_home_or(&mut self, shard: &Shard, node: usize) -> usize {
+        let homes = (0..self.nodes.len()).filter(|node| self.is_home(*node, shard));
         let homes: Vec<usize> = homes.collect();
         if homes.is_empty() {
             return node;

@@ -19,6 +19,9 @@ impl World {
             let confirmed = &mut self.books.confirmed;
             confirmed.retain(|change| log.has(Meaning::Change(*change)));
             for node in 0..self.nodes.len() {
+                if !self.nodes[node].is_up || self.nodes[node].is_stopped {
+                    continue;
+                }
                 self.step(
                     node,
                     HomeEvent::Accept {

@@ -133,6 +133,10 @@ const SEEN: &[&str] = &[
     "topics removed",
     "foreign records",
     "not taken",
+    "snapshots",
+    "begun at a snapshot",
+    "purges",
+    "purges in part",
 ];
 
 /// Seeds in which a broken rule must be noticed.
@@ -177,6 +181,9 @@ notices! {
     the_book_of_settlements_notices_a_second_answer: AnswersAgain => "book settles"
     the_book_of_flights_notices_a_late_request: LateFlights => "book flights"
     the_book_of_results_notices_one_that_is_handed_in_once: ResultsOnce => "book results"
+    the_book_of_purges_notices_one_beyond_the_snapshot: PurgesBeyond => "book purges"
+    the_book_of_purges_notices_one_before_the_snapshot_is_whole: PurgesEarly => "book purges"
+    the_book_of_purges_notices_one_of_a_log_that_was_set_back: PurgesUnseen => "book purges"
     the_book_of_acknowledgements_notices_nodes_that_keep_no_heads: NoHeads => "book acknowledged"
 }
 

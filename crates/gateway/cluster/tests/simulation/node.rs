@@ -60,6 +60,7 @@ pub(crate) enum Ticket {
     Topic { proposal: u64, meaning: Meaning },
     Change(u64),
     Renewal,
+    Snapshot,
 }
 
 /// Accounts: one whose refresh token is used often, and one whose is not.
@@ -104,7 +105,11 @@ pub(crate) struct Node {
     pub(crate) backlog: VecDeque<HomeEffect<Line>>,
     pub(crate) inbox: VecDeque<Input>,
     pub(crate) admission: Admission,
+    /// Changes of access that it has applied, and tokens.
     pub(crate) applied: BTreeSet<u64>,
+    tokens: BTreeSet<u64>,
+    /// The lines of the topic, as long as it is its home.
+    pub(crate) topic: BTreeSet<Meaning>,
     pub(crate) shell: Option<Shell>,
     /// Whether the log had lost messages when its epoch of the topic began.
     pub(crate) began_after_loss: bool,
@@ -139,6 +144,8 @@ impl Node {
             inbox: VecDeque::new(),
             admission: Admission::No(NoAdmission::NotMember),
             applied: BTreeSet::new(),
+            tokens: BTreeSet::new(),
+            topic: BTreeSet::new(),
             shell: None,
             began_after_loss: false,
             tickets: BTreeMap::new(),
@@ -172,10 +179,37 @@ impl Node {
         self.backlog.clear();
         self.inbox.clear();
         self.admission = Admission::No(NoAdmission::NotMember);
-        self.applied.clear();
+        self.forget();
         self.shell = None;
         self.tickets.clear();
         self.door.clear();
+    }
+
+    /// Lines of the common journal count.
+    pub(crate) fn apply(&mut self, lines: &[Line]) {
+        for line in lines {
+            match line.meaning {
+                Meaning::Change(change) => self.applied.insert(change),
+                Meaning::Tokens(tokens) => self.tokens.insert(tokens),
+                _ => false,
+            };
+        }
+    }
+
+    /// No line of the common journal counts any more.
+    pub(crate) fn forget(&mut self) {
+        self.applied.clear();
+        self.tokens.clear();
+    }
+
+    /// What is in force of a shard.
+    pub(crate) fn in_force(&self, shard: &Shard) -> Vec<Line> {
+        if *shard == topic() {
+            return self.topic.iter().copied().map(Line::new).collect();
+        }
+        let changes = self.applied.iter().copied().map(Meaning::Change);
+        let tokens = self.tokens.iter().copied().map(Meaning::Tokens);
+        changes.chain(tokens).map(Line::new).collect()
     }
 
     /// Its clocks at a true time.

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{AppendId, AppendResult, HomeEffect, HomeEvent, HomeMessage, Shard, ShardSubject};
+use cluster::{
+    AppendId, AppendResult, HomeEffect, HomeEvent, HomeMessage, HomeRecord, Shard, ShardSubject,
+};
 
 use crate::books::Books;
 use crate::broken::Broken;
 use crate::faults::{Alone, Faults};
 use crate::line::Line;
-use crate::log::Log;
+use crate::log::{Log, Pages, WantedPurge};
 use crate::node::{Frame, Input, Node, TokenUse};
 use crate::prng::Prng;
 
@@ -35,6 +37,7 @@ pub(crate) enum Work {
         request: u64,
         after: u64,
     },
+    Purge(WantedPurge),
 }
 
 /// Something that happens at its time.
@@ -320,7 +323,9 @@ impl World {
         if self.faults.is_log_down {
             return;
         }
-        let event = self.log_answers(work);
+        let Some(event) = self.log_answers(work) else {
+            return;
+        };
         if self.faults.is_log_away(node) || self.prng.below(1_000) < self.faults.drops {
             return;
         }
@@ -335,13 +340,67 @@ impl World {
         );
     }
 
-    fn log_answers(&mut self, work: Work) -> HomeEvent<Line> {
-        let lag = if self.prng.below(100) < self.faults.lags {
+    /// The messages that a replica has less.
+    fn lag(&mut self) -> usize {
+        if self.prng.below(100) < self.faults.lags {
             self.prng.below(8)
         } else {
             0
+        }
+    }
+
+    /// The replicas that serve a reading. A server that has crashed in the middle of a purge is the
+    /// only one.
+    fn pages(&mut self, shard: &Shard) -> Pages {
+        let lags = [self.lag(), self.lag()];
+        let length = if self.log.is_purged_in_part(shard) {
+            usize::MAX
+        } else {
+            1 + self.prng.below(30)
         };
-        match work {
+        Pages { lags, length }
+    }
+
+    /// Removes what is before a snapshot. A server may crash when it has removed a part, and
+    /// answers nothing.
+    fn purges(&mut self, wanted: &WantedPurge) -> Option<HomeEvent<Line>> {
+        let crashes = self.is_chaos() && self.prng.one_in(4);
+        // The oldest are removed first.
+        let from = 1 + self.prng.below(wanted.before as usize) as u64;
+        let from = if crashes { from } else { wanted.before };
+        if !self.log.has_end(wanted) && self.broken != Broken::PurgesUnseen {
+            return None;
+        }
+        let emptied = self.log.purge(wanted, from);
+        self.books.emptied(&emptied);
+        let is_covered = self.log.is_covered(&wanted.shard);
+        assert!(is_covered, "book purges: {wanted:?} removes what is needed");
+        self.books
+            .count(if crashes { "purges in part" } else { "purges" });
+        (!crashes).then(|| HomeEvent::Purged {
+            shard: wanted.shard.clone(),
+            before: wanted.before,
+        })
+    }
+
+    /// Removes what is before a snapshot that has begun just now, where the rule is broken.
+    fn purges_early(&mut self, index: usize) {
+        let stored = &self.log.stream[index];
+        let is_kept = matches!(stored.message.record, HomeRecord::Kept(_));
+        if is_kept && self.broken == Broken::PurgesEarly {
+            let wanted = WantedPurge {
+                shard: stored.subject.shard.clone(),
+                epoch: stored.subject.epoch,
+                before: stored.sequence,
+                end: stored.head(),
+                end_sequence: stored.sequence,
+            };
+            self.purges(&wanted);
+        }
+    }
+
+    fn log_answers(&mut self, work: Work) -> Option<HomeEvent<Line>> {
+        Some(match work {
             Work::Append {
                 subject,
                 expected,
@@ -358,10 +417,12 @@ impl World {
                 };
                 if self.log.stream.len() > before {
                     self.books.appended(&self.log.stream[before], id);
+                    self.purges_early(before);
                 }
                 HomeEvent::Appended { shard, id, result }
             }
             Work::Look { shard, request } => {
+                let lag = self.lag();
                 let last = self.log.last(&shard, lag);
                 HomeEvent::Looked {
                     shard,
@@ -374,14 +435,16 @@ impl World {
                 request,
                 after,
             } => {
-                let messages = self.log.read(&shard, after, lag);
+                let pages = self.pages(&shard);
+                let messages = self.log.read(&shard, after, pages);
                 HomeEvent::Read {
                     shard,
                     request,
                     messages,
                 }
             }
-        }
+            Work::Purge(wanted) => return self.purges(&wanted),
+        })
     }
 }
 

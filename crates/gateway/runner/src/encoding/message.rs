@@ -1,7 +1,10 @@
 //! Bytes of messages of journals.
 
 use bytes::Bytes;
-use cluster::{CommonEntry, HomeMessage, HomeRecord, ShardSubject, Slot, StoredMessage};
+use cluster::{
+    CommonEntry, HomeMessage, HomeRecord, KeptEpoch, KeptMember, KeptState, ShardSubject, Slot,
+    StoredMessage,
+};
 
 use super::{Content, In, Out, Tail};
 use crate::line::ShardLine;
@@ -68,7 +71,28 @@ impl Out {
                 self.head(known);
             }
             HomeRecord::Accepted => self.tag(5),
+            HomeRecord::Kept(kept) => {
+                self.tag(6);
+                self.kept(kept);
+            }
         }
+    }
+
+    fn kept(&mut self, kept: &KeptState) {
+        self.list(&kept.epochs, |out, one| {
+            out.number(one.epoch);
+            out.head(&one.follows);
+            out.sum(one.sum);
+        });
+        self.number(kept.accepted);
+        for members in [&kept.members, &kept.left, &kept.before] {
+            self.list(members, |out, one| {
+                out.text(&one.name);
+                out.number(one.slot.0.into());
+            });
+        }
+        self.number(kept.changed);
+        self.number(kept.entries);
     }
 
     fn entry(&mut self, entry: &CommonEntry<ShardLine>) {
@@ -93,6 +117,16 @@ impl Out {
             CommonEntry::Renewed { account } => {
                 self.tag(5);
                 self.text(account);
+            }
+            CommonEntry::Used {
+                account,
+                flight,
+                is_open,
+            } => {
+                self.tag(6);
+                self.text(account);
+                self.number(*flight);
+                self.flag(*is_open);
             }
         }
     }
@@ -123,8 +157,39 @@ impl In {
                 known: self.head()?,
             },
             5 => HomeRecord::Accepted,
+            6 => HomeRecord::Kept(Box::new(self.kept()?)),
             _ => return self.later(),
         })
+    }
+
+    fn kept(&mut self) -> Option<KeptState> {
+        let epoch = |input: &mut Self| {
+            Some(KeptEpoch {
+                epoch: input.number()?,
+                follows: input.head()?,
+                sum: input.array()?,
+            })
+        };
+        Some(KeptState {
+            epochs: self.list(epoch)?,
+            accepted: self.number()?,
+            members: self.list(Self::member)?,
+            left: self.list(Self::member)?,
+            before: self.list(Self::member)?,
+            changed: self.number()?,
+            entries: self.number()?,
+        })
+    }
+
+    fn member(&mut self) -> Option<KeptMember> {
+        Some(KeptMember {
+            name: self.name()?,
+            slot: self.slot()?,
+        })
+    }
+
+    fn slot(&mut self) -> Option<Slot> {
+        u16::try_from(self.number()?).ok().map(Slot)
     }
 
     fn entry(&mut self) -> Option<CommonEntry<ShardLine>> {
@@ -132,7 +197,7 @@ impl In {
             1 => CommonEntry::Line(ShardLine(self.bytes()?)),
             2 => CommonEntry::NodeJoined {
                 name: self.name()?,
-                slot: Slot(u16::try_from(self.number()?).ok()?),
+                slot: self.slot()?,
             },
             3 => CommonEntry::NodeLeft { name: self.name()? },
             4 => CommonEntry::Renewing {
@@ -140,6 +205,11 @@ impl In {
             },
             5 => CommonEntry::Renewed {
                 account: self.text()?,
+            },
+            6 => CommonEntry::Used {
+                account: self.text()?,
+                flight: self.number()?,
+                is_open: self.flag()?,
             },
             _ => return self.later(),
         })

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use cluster::{
     CommonEntry, HeardNode, Heartbeat, HomeClaim, HomeLeft, HomeMessage, HomeRecord, JournalHead,
-    NodeId, NodeLife, Shard, ShardSubject, Slot, StoredMessage,
+    KeptEpoch, KeptMember, KeptState, NodeId, NodeLife, Shard, ShardSubject, Slot, StoredMessage,
 };
 
 use super::*;
@@ -97,6 +97,36 @@ fn records() -> Vec<HomeRecord<ShardLine>> {
     ]
 }
 
+/// The records of a snapshot.
+fn snapshot() -> Vec<HomeRecord<ShardLine>> {
+    let member = |name: &str, slot: u16| KeptMember {
+        name: name.into(),
+        slot: Slot(slot),
+    };
+    let kept = KeptState {
+        epochs: vec![KeptEpoch {
+            epoch: 1,
+            follows: head(2),
+            sum: [5; 8],
+        }],
+        accepted: 3,
+        members: vec![member("a", 4), member("b", 5)],
+        left: vec![member("c", 6)],
+        before: vec![member("a", 4)],
+        changed: 7,
+        entries: 8,
+    };
+    let used = CommonEntry::Used {
+        account: "a".into(),
+        flight: 9,
+        is_open: true,
+    };
+    vec![
+        HomeRecord::Kept(Box::new(kept)),
+        HomeRecord::Lines(vec![used]),
+    ]
+}
+
 fn value<T: std::fmt::Debug>(content: Content<T>) -> T {
     match content {
         Content::Read(value) => value,
@@ -145,7 +175,7 @@ fn message(record: HomeRecord<ShardLine>) -> HomeMessage<ShardLine> {
 
 #[test]
 fn messages_are_read_back_whole_or_not() {
-    for record in records() {
+    for record in records().into_iter().chain(snapshot()) {
         let message = message(record);
         let written = write_message(&message);
         assert_eq!(is_read_whole(written.clone(), read_message), message);
@@ -223,6 +253,25 @@ fn formats_have_the_bytes_that_they_always_had() {
         "{sums:?}"
     );
     assert_eq!(sum(&write_beat(&beat())), "0be6df833e991fef");
+    let snapshot = snapshot().into_iter();
+    let written: Vec<String> = snapshot
+        .map(|one| HEXLOWER.encode(&write_message(&message(one))[25..]))
+        .collect();
+    let kept = [
+        "06",
+        "01000000",
+        "0100000000000000",
+        "0300000000000000020000000000000003030303030303030404040404040404",
+        "0505050505050505",
+        "0300000000000000",
+        "020000000100000061040000000000000001000000620500000000000000",
+        "0100000001000000630600000000000000",
+        "0100000001000000610400000000000000",
+        "0700000000000000",
+        "0800000000000000",
+    ];
+    let used = "0201000000060100000061090000000000000001";
+    assert_eq!(written, [kept.concat(), used.to_owned()]);
 }
 
 #[test]

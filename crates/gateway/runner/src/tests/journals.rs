@@ -14,7 +14,7 @@ use fabric::{
 };
 
 use super::{KEY, line, topic};
-use crate::journals::{Journals, READS_MAX, WantedAppend};
+use crate::journals::{Journals, READS_MAX, WantedAppend, WantedPurge};
 
 fn journals(log: Arc<dyn Log>) -> Journals {
     let subjects = ClusterSubjects::of("sim").unwrap();
@@ -166,7 +166,11 @@ impl Log for Slow {
         })
     }
 
-    fn purge<'a>(&'a self, _: &'a SubjectName, _: Sequence) -> Ongoing<'a, Result<(), LogError>> {
+    fn purge<'a>(
+        &'a self,
+        _: &'a SubjectPattern,
+        _: Sequence,
+    ) -> Ongoing<'a, Result<(), LogError>> {
         Box::pin(async { Ok(()) })
     }
 
@@ -188,4 +192,84 @@ async fn so_many_topics_are_read_at_a_time_and_the_common_journal_beside_them() 
     read(Shard::Common);
     readings.join_all().await;
     assert_eq!(slow.most.load(Ordering::Relaxed), READS_MAX + 1);
+}
+
+/// The numbers of the messages of the topic that are there.
+async fn numbers(journals: &Journals) -> Vec<u64> {
+    let messages = journals.read(&topic(), 0).await.unwrap();
+    messages.iter().map(|one| one.message.number).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_purge_removes_all_epochs_before_a_snapshot_whose_end_is_in_its_place() {
+    let world = Simulated::new(1, Faults::default());
+    let journals = journals(Arc::new(world.node(0)));
+    for (epoch, expected, number) in [(1, 0, 1), (1, 1, 2), (2, 0, 3), (2, 3, 4), (2, 4, 5)] {
+        journals.append(wanted(epoch, expected, number)).await;
+    }
+    let all = journals.read(&topic(), 0).await.unwrap();
+    let purge = WantedPurge {
+        shard: topic(),
+        epoch: 2,
+        before: 4,
+        end: all[4].head(),
+        end_sequence: 5,
+    };
+    let other = WantedPurge {
+        end: all[3].head(),
+        ..purge.clone()
+    };
+    let missing = WantedPurge {
+        end_sequence: 6,
+        ..purge.clone()
+    };
+    let elsewhere = WantedPurge {
+        shard: Shard::Common,
+        ..purge.clone()
+    };
+    let deposed = WantedPurge {
+        epoch: 1,
+        ..purge.clone()
+    };
+    for wrong in [other, missing, elsewhere, deposed] {
+        assert!(journals.purge(&wrong).await.is_err(), "{wrong:?}");
+    }
+    assert_eq!(numbers(&journals).await, [1, 2, 3, 4, 5]);
+    for _ in 0..2 {
+        journals.purge(&purge).await.unwrap();
+        assert_eq!(numbers(&journals).await, [4, 5]);
+    }
+    let last = journals.look(&topic()).await.unwrap().unwrap();
+    assert_eq!((last.head.number, last.sequence), (5, 5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_beginning_that_comes_when_its_epoch_is_purged_is_not_the_end() {
+    let world = Simulated::new(1, Faults::default());
+    let journals = journals(Arc::new(world.node(0)));
+    journals.append(wanted(1, 0, 1)).await;
+    assert!(
+        journals.look(&topic()).await.unwrap().is_some(),
+        "epoch 1 was seen"
+    );
+    journals.append(wanted(2, 0, 2)).await;
+    let last = journals.append(wanted(3, 0, 3)).await;
+    assert_eq!(last, AppendResult::Acked { sequence: 3 });
+    let end = journals.read(&topic(), 0).await.unwrap()[2].head();
+    let purge = WantedPurge {
+        shard: topic(),
+        epoch: 3,
+        before: 3,
+        end,
+        end_sequence: 3,
+    };
+    journals.purge(&purge).await.unwrap();
+    let mut late = wanted(1, 0, 4);
+    late.message.begun = late.message.sum;
+    assert_eq!(
+        journals.append(late).await,
+        AppendResult::Acked { sequence: 4 }
+    );
+    let last = journals.look(&topic()).await.unwrap().unwrap();
+    assert_eq!((last.head.epoch, last.sequence), (3, 3));
 }

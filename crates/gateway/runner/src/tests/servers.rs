@@ -5,13 +5,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use cluster::{NotStored, Shard};
-use fabric::ClusterSubjects;
 use fabric::nats::{Nats, NatsConfig, NatsError};
+use fabric::{ClusterSubjects, Log as _};
 use harness::NatsServers;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
-use super::{Seen, Ways, eventually, started, store};
+use super::{Seen, Ways, eventually, line, started, store};
 use crate::{MachineClock, Runner, UserEffect};
 
 const LONG: Duration = Duration::from_secs(30);
@@ -165,6 +165,51 @@ async fn a_home_that_falls_silent_has_a_successor_with_its_lines() {
     );
     assert!(!deposed.seen.has_stored(2));
     for node in nodes.into_iter().chain([deposed]) {
+        node.kill();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journal_that_is_compacted_has_few_records_and_new_nodes_have_all_of_it() {
+    let servers = NatsServers::start(3);
+    let nats = connected(servers.urls_from(0)).await;
+    make_stream(&nats).await;
+    let mut nodes = Vec::new();
+    for number in 0..2 {
+        nodes.push(Node::start(number, &servers).await);
+    }
+    let home = one_home(&nodes.iter().collect::<Vec<_>>(), LONG).await;
+    let home = nodes.remove(home);
+    for ticket in 1..=40 {
+        store(&home.runner, Shard::Common, ticket, "line");
+        eventually(LONG, "stored", || home.seen.has_stored(ticket)).await;
+    }
+    let lines = vec![line("in force")];
+    home.runner.compact(Shard::Common, 50, lines).unwrap();
+    eventually(LONG, "whole", || home.seen.has_stored(50)).await;
+    store(&home.runner, Shard::Common, 51, "later");
+    eventually(LONG, "confirmed", || home.seen.has_confirmed(51)).await;
+    let common = nats.subjects().journals().with_name("@common").unwrap();
+    let start = Instant::now();
+    while !matches!(nats.read(&common.all_below(), 1).await, Ok(page) if page.records.len() < 10) {
+        assert!(start.elapsed() < LONG, "nothing is removed");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let new = Node::start(2, &servers).await;
+    let lines = [line("in force")];
+    let begins =
+        |one: &UserEffect| matches!(one, UserEffect::Reset { lines: all, .. } if *all == lines);
+    eventually(LONG, "it begins", || new.seen.count(begins) == 1).await;
+    eventually(LONG, "it admits", || {
+        new.seen.has_applied("later") && new.runner.admits()
+    })
+    .await;
+    home.kill();
+    let left = [&nodes[0], &new];
+    one_home(&left, TAKE_OVER_MAX).await;
+    let stops = |one: &UserEffect| matches!(one, UserEffect::StopTopic { .. });
+    assert!(left.iter().all(|node| node.seen.count(stops) == 0));
+    for node in nodes.into_iter().chain([new]) {
         node.kill();
     }
 }

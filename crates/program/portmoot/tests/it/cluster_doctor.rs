@@ -150,6 +150,10 @@ fn doctor_names_rights_that_are_missing() {
             "the stream cannot be read",
         ),
         (
+            "publish: { deny: [\"$JS.API.STREAM.PURGE.>\"] }",
+            "old records of the stream cannot be removed",
+        ),
+        (
             "subscribe: { deny: [\"pm.demo.>\"] }",
             "messages between nodes do not arrive",
         ),

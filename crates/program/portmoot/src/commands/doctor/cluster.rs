@@ -151,11 +151,17 @@ fn disks() -> Check {
 }
 
 fn rights_check(cluster: &ClusterConfig, rights: NatsRights) -> Check {
-    let NatsRights { bus, append, read } = rights;
+    let NatsRights {
+        bus,
+        append,
+        read,
+        purge,
+    } = rights;
     let missing = [
         (bus, "messages between nodes do not arrive"),
         (append, "nothing can be appended to the stream"),
         (read, "the stream cannot be read"),
+        (purge, "old records of the stream cannot be removed"),
     ];
     let missing = missing.iter().filter(|(has, _)| !has);
     let missing: Vec<&str> = missing.map(|(_, what)| *what).collect();
