@@ -122,9 +122,13 @@ async fn convey(
             return gateway.conveyed(client, peer, at).await;
         }
         if let Some(home) = shared.node.other_home() {
-            match shared.node.convey(&home, ends).await {
-                Ok(tunnel) => return carry(&shared, client, tunnel, home).await,
-                Err(why) => tracing::debug!(%why, "a connection waits for a home"),
+            tokio::select! {
+                conveyed = shared.node.convey(&home, ends) => match conveyed {
+                    Ok(tunnel) => return carry(&shared, client, tunnel, home).await,
+                    Err(why) => tracing::debug!(%why, "a connection waits for a home"),
+                },
+                // One that does not answer is not waited for any longer: nothing was sent to it.
+                () = moved(&shared, &home) => {}
             }
         }
         if Instant::now() > deadline || asks_for_health(&client).await {
@@ -156,13 +160,6 @@ async fn carry(
         copy(&mut from_home, &mut to_client).await?;
         to_client.shutdown().await
     };
-    let (mut homes, mut gateway) = (shared.node.other_homes(), shared.gateway.subscribe());
-    let moved = async {
-        tokio::select! {
-            _ = homes.wait_for(|now| is_after(now.as_ref(), &home)) => {}
-            _ = gateway.wait_for(Option::is_some) => {}
-        }
-    };
     let mut there = std::pin::pin!(there);
     let carried = async {
         let mut back = std::pin::pin!(back);
@@ -181,7 +178,16 @@ async fn carry(
         end = carried => if let Err(why) = end {
             tracing::trace!(%why, "a conveyed connection ended");
         },
-        () = moved => tracing::trace!("a conveyed connection ended with its home"),
+        () = moved(shared, &home) => tracing::trace!("a conveyed connection ended with its home"),
+    }
+}
+
+/// Waits until another home than this one has begun.
+async fn moved(shared: &Shared, home: &OtherHome) {
+    let (mut homes, mut gateway) = (shared.node.other_homes(), shared.gateway.subscribe());
+    tokio::select! {
+        _ = homes.wait_for(|now| is_after(now.as_ref(), home)) => {}
+        _ = gateway.wait_for(Option::is_some) => {}
     }
 }
 
