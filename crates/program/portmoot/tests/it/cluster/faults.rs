@@ -1,9 +1,10 @@
-//! Faults while proposals are made, decided and run. `PORTMOOT_FAULTS` sets their number, the
-//! default is 12; `PORTMOOT_FAULTS_SEED` the first of their kinds.
+//! Faults of nodes and of servers of NATS, while proposals are made, decided by people and rules,
+//! revoked and run.
+//!
+//! `PORTMOOT_FAULTS` sets their number, the default is 12; `PORTMOOT_FAULTS_SEED` the first of their
+//! kinds, and `PORTMOOT_FAULTS_SERVERS` the number of servers, the default is 3.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
@@ -12,128 +13,30 @@ use serde_json::Value;
 
 use crate::support::until;
 
-use super::callers::{Caller, Learned, Worker, decide, listed, number_of};
-use super::nodes::{AddressBook, Nodes, SHORT};
+use super::callers::{Worker, listed, number_of};
+use super::load::{Load, REVOKED, RULED};
+use super::nodes::{Nodes, SHORT};
+use super::{revoked, ruled};
 
 /// Callers at one time, and those who decide.
 const CALLERS: usize = 8;
 const DECIDERS: usize = 2;
 /// The time for which a fault lasts that nothing else ends.
 const FAULT: Duration = Duration::from_millis(1_500);
-/// The number of proposals of which one is rejected.
-const REJECTED: u64 = 5;
 
 /// The code of an end after which a call may have run.
 const UNSURE: &str = "outcome_unknown";
 
-/// The reports to callers and to the one who decides.
-#[derive(Default)]
-struct Book {
-    /// Callers that learned that they are to come back, and learned no end yet.
-    waiting: BTreeMap<u64, Caller>,
-    /// The end that each caller learned.
-    ended: BTreeMap<u64, Value>,
-    /// Calls that were made and not answered: they may have been proposed.
-    unanswered: BTreeSet<u64>,
-    pending: BTreeSet<u64>,
-    approved: BTreeSet<u64>,
-    rejected: BTreeSet<u64>,
-}
-
-/// The load, and what it learned.
-#[derive(Default)]
-struct Load {
-    book: Mutex<Book>,
-    next: AtomicU64,
-    is_over: AtomicBool,
-    turn: AtomicU64,
-}
-
-impl Load {
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+/// Starts the load.
+fn start<'s>(load: &'s Load, scope: &'s Scope<'s, '_>) {
+    for _ in 0..CALLERS {
+        scope.spawn(|| load.call());
     }
-
-    fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::SeqCst)
+    for _ in 0..DECIDERS {
+        scope.spawn(|| load.decide());
     }
-
-    fn address(&self, nodes: &AddressBook) -> Option<String> {
-        let turn = self.turn.fetch_add(1, Ordering::SeqCst);
-        nodes.in_turn(usize::try_from(turn).unwrap())
-    }
-
-    /// The number of decisions that were acknowledged.
-    fn decided(&self) -> usize {
-        let book = self.book();
-        book.approved.len() + book.rejected.len()
-    }
-
-    /// Makes one call after the other, each of which comes back until it learns the end.
-    fn call(&self, nodes: &AddressBook) {
-        while !self.is_over() {
-            let number = self.next.fetch_add(1, Ordering::SeqCst);
-            let mut caller = Caller::new(number);
-            loop {
-                let learned = self.address(nodes).map(|at| caller.ask(&at, SHORT));
-                match learned.unwrap_or(Learned::Nothing) {
-                    Learned::End(end) => {
-                        let before = self.book().ended.insert(number, end);
-                        assert!(before.is_none(), "{number} learned two ends");
-                        break;
-                    }
-                    Learned::Nothing if !caller.has_state() => {
-                        self.book().unanswered.insert(number);
-                        break;
-                    }
-                    Learned::Later | Learned::Nothing if self.is_over() => {
-                        self.book().waiting.insert(number, caller);
-                        break;
-                    }
-                    Learned::Later | Learned::Nothing => {}
-                }
-            }
-        }
-    }
-
-    /// Decides about every pending proposal.
-    fn decide(&self, nodes: &AddressBook) {
-        while !self.is_over() {
-            let all = self.address(nodes).and_then(|at| listed(&at, SHORT));
-            for proposal in all.unwrap_or_default() {
-                if proposal["state"] != "pending" {
-                    continue;
-                }
-                let number = number_of(&proposal);
-                self.book().pending.insert(number);
-                let is_rejected = number.is_multiple_of(REJECTED);
-                let what = if is_rejected { "reject" } else { "approve" };
-                let decided = self.address(nodes);
-                let decided = decided.and_then(|at| decide(&at, SHORT, &proposal, what));
-                if decided == Some(200) {
-                    let mut book = self.book();
-                    book.pending.remove(&number);
-                    let into = if is_rejected {
-                        &mut book.rejected
-                    } else {
-                        &mut book.approved
-                    };
-                    assert!(into.insert(number), "{number} was decided twice");
-                }
-            }
-        }
-    }
-
-    fn start<'s>(&'s self, scope: &'s Scope<'s, '_>, nodes: &AddressBook) {
-        for _ in 0..CALLERS {
-            let nodes = nodes.clone();
-            scope.spawn(move || self.call(&nodes));
-        }
-        for _ in 0..DECIDERS {
-            let nodes = nodes.clone();
-            scope.spawn(move || self.decide(&nodes));
-        }
-    }
+    scope.spawn(|| ruled::rule(load));
+    scope.spawn(|| revoked::revoke(load));
 }
 
 /// A kind of fault.
@@ -153,27 +56,34 @@ enum Fault {
     ThrottleAll,
     KillNats,
     StopNats,
+    CutNats,
+    StallNats,
+    HalfOpenNats,
 }
 
-const FAULTS: [Fault; 14] = [
+/// All faults, those of different kinds one after the other.
+const FAULTS: [Fault; 17] = [
     Fault::KillHome,
-    Fault::DropAll,
-    Fault::StopHome,
-    Fault::KillOther,
-    Fault::CutHome,
     Fault::KillNats,
-    Fault::StallHome,
-    Fault::StopOther,
-    Fault::EndHome,
-    Fault::HalfOpenHome,
-    Fault::ThrottleAll,
+    Fault::StopHome,
+    Fault::CutNats,
+    Fault::CutHome,
     Fault::StopNats,
+    Fault::DropAll,
+    Fault::KillOther,
+    Fault::StallHome,
+    Fault::ThrottleAll,
+    Fault::EndHome,
+    Fault::HalfOpenNats,
+    Fault::HalfOpenHome,
+    Fault::StopOther,
+    Fault::StallNats,
     Fault::StopHomeShortly,
     Fault::CutOther,
 ];
 
-/// Has a fault happen, and ends it.
-fn happen(nodes: &mut Nodes, fault: Fault) {
+/// Has a fault happen, to this server of NATS if it is one of theirs, and ends it.
+fn happen(nodes: &mut Nodes, fault: Fault, server: usize) {
     let home = nodes.home();
     let other = nodes.other();
     match fault {
@@ -203,14 +113,17 @@ fn happen(nodes: &mut Nodes, fault: Fault) {
             link(Link::Whole);
         }
         Fault::KillNats => {
-            nodes.nats.kill(0);
-            nodes.nats.begin(0);
+            nodes.nats.kill(server);
+            nodes.nats.begin(server);
         }
         Fault::StopNats => {
-            nodes.nats.signal(0, "STOP");
+            nodes.nats.signal(server, "STOP");
             std::thread::sleep(FAULT);
-            nodes.nats.signal(0, "CONT");
+            nodes.nats.signal(server, "CONT");
         }
+        Fault::CutNats => part(nodes, server, Link::Cut),
+        Fault::StallNats => part(nodes, server, Link::Stalled),
+        Fault::HalfOpenNats => part(nodes, server, Link::HalfOpen),
     }
 }
 
@@ -233,6 +146,13 @@ fn isolate(nodes: &Nodes, link: Link) {
     nodes.link(home.node, Link::Whole);
 }
 
+/// Parts a server of NATS from the nodes and from the other servers for a while.
+fn part(nodes: &Nodes, server: usize, link: Link) {
+    nodes.link_server(server, link);
+    std::thread::sleep(FAULT);
+    nodes.link_server(server, Link::Whole);
+}
+
 /// Checks that all that was reported still holds.
 #[track_caller]
 fn check(nodes: &Nodes, load: &Load, worker: &Worker) {
@@ -247,6 +167,7 @@ fn check(nodes: &Nodes, load: &Load, worker: &Worker) {
     for (number, times) in &ran {
         assert_eq!(*times, 1, "{number} was carried out {times} times");
         assert!(!rejected.contains(number), "{number} was rejected, and ran");
+        assert!(!load.book().never.contains(number), "{number} ran");
     }
     for number in &pending {
         // The gateway may forget ended proposals.
@@ -277,7 +198,9 @@ fn check_state(proposal: &Value, is_decided: bool, has_run: bool) {
     let after = ["running", "completed", "failed"];
     assert!(!has_run || after.contains(&state), "it ran: {proposal}");
     let reason = proposal["reason"].as_str().unwrap_or_default();
-    let is_known = state != "failed" || reason.starts_with("outcome_unknown");
+    // The call of one whose token is revoked may be cancelled.
+    let may_fail = number_of(proposal) >= REVOKED || reason.starts_with(UNSURE);
+    let is_known = state != "failed" || may_fail;
     assert!(is_known, "{proposal}");
 }
 
@@ -309,15 +232,20 @@ fn check_callers(load: &Load, worker: &Worker) {
             assert_eq!(ran.get(number), None, "learned that it did not run: {text}");
         }
     }
+    let by_rule = ran.range(RULED..REVOKED).count();
+    assert!(by_rule > 0, "no rule decided anything");
+    assert!(!book.revoked.is_empty(), "no token was revoked");
     println!(
-        "{} calls: {} learned the end ({} of them that it is not known), {} without an answer; {} approved, {} rejected, {} run",
-        load.next.load(Ordering::SeqCst),
+        "{} calls of the agent, {} rules and {} tokens: {} learned the end ({unsure} of them that it is not known), {} without an answer; {} approved, {} rejected, {} run ({by_rule} by rules, {} of tokens that were revoked)",
+        load.made(),
+        book.over.range(RULED..REVOKED).count(),
+        book.revoked.len(),
         book.ended.len(),
-        unsure,
         book.unanswered.len(),
         book.approved.len(),
         book.rejected.len(),
         ran.len(),
+        ran.range(REVOKED..).count(),
     );
 }
 
@@ -331,31 +259,41 @@ fn setting(name: &str, default: usize) -> usize {
 fn no_fault_runs_a_proposal_twice() {
     let faults = setting("PORTMOOT_FAULTS", 12);
     let seed = setting("PORTMOOT_FAULTS_SEED", 0);
+    let servers = setting("PORTMOOT_FAULTS_SERVERS", 3);
     let worker = Worker::new();
-    let mut nodes = Nodes::start(3, 1, &worker.config("300ms"));
-    let (load, book) = (Load::default(), nodes.book());
+    let mut nodes = Nodes::start(3, servers, &worker.config("300ms"));
+    let load = Load::of(nodes.book());
     let mut times = BTreeMap::<Fault, Vec<Duration>>::new();
     std::thread::scope(|scope| {
-        load.start(scope, &book);
+        start(&load, scope);
         let over = OverAtEnd(&load);
         for turn in 0..faults {
             let fault = FAULTS[(seed + turn) % FAULTS.len()];
-            let before = load.decided();
-            until("there is load", || (load.decided() > before).then_some(()));
-            happen(&mut nodes, fault);
-            let (healed, before) = (Instant::now(), load.decided());
-            until(&format!("decisions after {fault:?}"), || {
-                (load.decided() > before).then_some(())
-            });
+            decided_after(&load, "the load began");
+            happen(&mut nodes, fault, turn % servers);
+            let healed = Instant::now();
+            decided_after(&load, &format!("{fault:?}"));
             times.entry(fault).or_default().push(healed.elapsed());
             check(&nodes, &load, &worker);
+            ruled::check(&load, &worker);
+            revoked::check(&load, false);
         }
         drop(over);
     });
     println!("until the next decision after each fault: {times:?}");
-    finish(&nodes, &load);
+    finish(&load);
     check(&nodes, &load, &worker);
+    revoked::check(&load, true);
     check_callers(&load, &worker);
+}
+
+/// Waits for one more decision.
+#[track_caller]
+fn decided_after(load: &Load, what: &str) {
+    let before = load.decided();
+    until(&format!("decisions after {what}"), || {
+        (load.decided() > before).then_some(())
+    });
 }
 
 /// Ends the load, also when a check fails.
@@ -363,34 +301,17 @@ struct OverAtEnd<'l>(&'l Load);
 
 impl Drop for OverAtEnd<'_> {
     fn drop(&mut self) {
-        self.0.is_over.store(true, Ordering::SeqCst);
+        self.0.end();
     }
 }
 
 /// Decides what is pending; every caller that learned to come back learns the end.
 #[track_caller]
-fn finish(nodes: &Nodes, load: &Load) {
-    until("nothing is pending", || {
-        let address = nodes.book().in_turn(0)?;
-        let all = listed(&address, SHORT)?;
-        let mut open = all
-            .iter()
-            .filter(|one| one["state"] == "pending")
-            .peekable();
-        if open.peek().is_none() {
-            return Some(());
-        }
-        for proposal in open {
-            if decide(&address, SHORT, proposal, "approve") == Some(200) {
-                load.book().approved.insert(number_of(proposal));
-            }
-        }
-        None
-    });
+fn finish(load: &Load) {
+    until("nothing is pending", || load.decide_rest());
     let waiting = std::mem::take(&mut load.book().waiting);
     for (number, mut caller) in waiting {
-        let end = caller.end(&nodes.book());
-        let before = load.book().ended.insert(number, end);
-        assert!(before.is_none(), "{number} learned two ends");
+        let end = caller.end(load.nodes());
+        load.book().end(number, end);
     }
 }

@@ -23,10 +23,11 @@ const KEY: &str = "0101010101010101010101010101010101010101010101010101010101010
 /// The beginning of the line of a node's log when it becomes the home.
 const BEGAN: &str = "this node is the home of the cluster epoch=";
 
-/// The participants of the tests: one who decides, one who only proposes, one who only chats.
+/// The participants of the tests: one who decides, two who only propose, one who only calls.
 pub(super) const PEOPLE: &[(&str, &[&str])] = &[
     ("boss", &["mcp/*", "chat", "portmoot/*"]),
     ("agent", &["mcp/proposal:*", "chat"]),
+    ("other", &["mcp/proposal:*", "chat"]),
     ("ann", &["mcp/request:*", "chat"]),
 ];
 
@@ -57,6 +58,11 @@ impl AddressBook {
     pub(super) fn in_turn(&self, turn: usize) -> Option<String> {
         let all = self.0.lock().unwrap();
         all.values().nth(turn % all.len().max(1)).cloned()
+    }
+
+    /// The addresses of all that run.
+    pub(super) fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap().values().cloned().collect()
     }
 }
 
@@ -207,6 +213,14 @@ impl Nodes {
             .proxies
             .iter()
             .for_each(|proxy| proxy.set(link));
+    }
+
+    /// Changes the links of a server of NATS with all nodes and with the other servers.
+    pub(super) fn link_server(&self, server: usize, link: Link) {
+        self.nats.link(server, link);
+        for node in &self.all {
+            node.proxies[server].set(link);
+        }
     }
 
     /// Ends the connections of a node with the servers of NATS; it may connect again.
