@@ -19,6 +19,8 @@ pub(super) const SHORT: Duration = Duration::from_secs(3);
 /// The time for a request that waits for a take-over.
 pub(super) const LONG: Duration = Duration::from_secs(30);
 
+/// The time without contact after which a node serves nothing: the least, as tests wait for it.
+const CUT_OFF: &str = "5s";
 const KEY: &str = "0101010101010101010101010101010101010101010101010101010101010101";
 /// The beginning of the line of a node's log when it becomes the home.
 const BEGAN: &str = "this node is the home of the cluster epoch=";
@@ -176,7 +178,7 @@ impl Nodes {
             .map(|proxy| format!("nats://{}", proxy.address()))
             .collect();
         let cluster = format!(
-            "{}[cluster]\nname = \"test\"\nnats = {urls:?}\nkey_file = {:?}\nnode = {data:?}\n",
+            "{}[cluster]\nname = \"test\"\nnats = {urls:?}\nkey_file = {:?}\nnode = {data:?}\ncut_off = {CUT_OFF:?}\n",
             self.config,
             self.folder.path().join("cluster.key"),
         );
