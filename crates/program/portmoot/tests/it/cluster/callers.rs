@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::http::TIMEOUT;
+use crate::http::{Reply, TIMEOUT};
 use crate::peer::{Peer, worker};
 use crate::support::until;
 use crate::ws::token;
@@ -66,6 +66,8 @@ pub(super) struct Caller {
     token: String,
     /// The state by which it comes back.
     state: Option<Value>,
+    /// The last answer that was none.
+    refused: Option<Reply>,
 }
 
 impl Caller {
@@ -76,11 +78,11 @@ impl Caller {
 
     /// A call of the holder of this token.
     pub(super) fn of(number: u64, token: &str) -> Caller {
-        let (token, state) = (token.to_owned(), None);
         Caller {
             number,
-            token,
-            state,
+            token: token.to_owned(),
+            state: None,
+            refused: None,
         }
     }
 
@@ -103,7 +105,10 @@ impl Caller {
         let reply = match reply {
             Some(reply) if reply.status == 200 => reply,
             Some(reply) if reply.status == 401 => return Learned::Refused,
-            _ => return Learned::Nothing,
+            other => {
+                self.refused = other.or(self.refused.take());
+                return Learned::Nothing;
+            }
         };
         let message = reply.json();
         if message["result"]["resultType"] == "input_required" {
@@ -124,8 +129,9 @@ impl Caller {
         for turn in 0.. {
             assert!(
                 Instant::now() < end,
-                "{} never learned the end",
-                self.number
+                "{} never learned the end: {:?}",
+                self.number,
+                self.refused
             );
             let Some(address) = book.in_turn(turn) else {
                 continue;

@@ -54,30 +54,34 @@ enum Fault {
     StallHome,
     HalfOpenHome,
     ThrottleAll,
-    KillNats,
-    StopNats,
-    CutNats,
-    StallNats,
-    HalfOpenNats,
+    Nats(Harm),
+}
+
+/// The fault of one server of NATS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Harm {
+    Kill,
+    Stop,
+    Part(Link),
 }
 
 /// All faults, those of different kinds one after the other.
 const FAULTS: [Fault; 17] = [
     Fault::KillHome,
-    Fault::KillNats,
+    Fault::Nats(Harm::Kill),
     Fault::StopHome,
-    Fault::CutNats,
+    Fault::Nats(Harm::Part(Link::Cut)),
     Fault::CutHome,
-    Fault::StopNats,
+    Fault::Nats(Harm::Stop),
     Fault::DropAll,
     Fault::KillOther,
     Fault::StallHome,
     Fault::ThrottleAll,
     Fault::EndHome,
-    Fault::HalfOpenNats,
+    Fault::Nats(Harm::Part(Link::HalfOpen)),
     Fault::HalfOpenHome,
     Fault::StopOther,
-    Fault::StallNats,
+    Fault::Nats(Harm::Part(Link::Stalled)),
     Fault::StopHomeShortly,
     Fault::CutOther,
 ];
@@ -112,18 +116,27 @@ fn happen(nodes: &mut Nodes, fault: Fault, server: usize) {
             std::thread::sleep(FAULT);
             link(Link::Whole);
         }
-        Fault::KillNats => {
+        Fault::Nats(harm) => happen_to(nodes, server, harm),
+    }
+}
+
+/// Harms a server of NATS, and mends it.
+fn happen_to(nodes: &mut Nodes, server: usize, harm: Harm) {
+    match harm {
+        Harm::Kill => {
             nodes.nats.kill(server);
             nodes.nats.begin(server);
         }
-        Fault::StopNats => {
+        Harm::Stop => {
             nodes.nats.signal(server, "STOP");
             std::thread::sleep(FAULT);
             nodes.nats.signal(server, "CONT");
         }
-        Fault::CutNats => part(nodes, server, Link::Cut),
-        Fault::StallNats => part(nodes, server, Link::Stalled),
-        Fault::HalfOpenNats => part(nodes, server, Link::HalfOpen),
+        Harm::Part(link) => {
+            nodes.link_server(server, link);
+            std::thread::sleep(FAULT);
+            nodes.link_server(server, Link::Whole);
+        }
     }
 }
 
@@ -146,13 +159,6 @@ fn isolate(nodes: &Nodes, link: Link) {
     nodes.link(home.node, Link::Whole);
 }
 
-/// Parts a server of NATS from the nodes and from the other servers for a while.
-fn part(nodes: &Nodes, server: usize, link: Link) {
-    nodes.link_server(server, link);
-    std::thread::sleep(FAULT);
-    nodes.link_server(server, Link::Whole);
-}
-
 /// Checks that all that was reported still holds.
 #[track_caller]
 fn check(nodes: &Nodes, load: &Load, worker: &Worker) {
@@ -164,6 +170,7 @@ fn check(nodes: &Nodes, load: &Load, worker: &Worker) {
     };
     let ran = worker.ran();
     let known = known(nodes);
+    let ran_by_now = worker.ran();
     for (number, times) in &ran {
         assert_eq!(*times, 1, "{number} was carried out {times} times");
         assert!(!rejected.contains(number), "{number} was rejected, and ran");
@@ -178,6 +185,8 @@ fn check(nodes: &Nodes, load: &Load, worker: &Worker) {
     for (number, proposal) in &known {
         let is_decided = approved.contains(number) || rejected.contains(number);
         check_state(proposal, is_decided, ran.contains_key(number));
+        let is_so = proposal["state"] != "completed" || ran_by_now.contains_key(number);
+        assert!(is_so, "it never ran: {proposal}");
     }
     let mut book = load.book();
     for number in pending {

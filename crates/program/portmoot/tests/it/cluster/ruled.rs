@@ -50,6 +50,11 @@ fn live(load: &Load, first: u64) -> Option<()> {
     let is_confirmed = end(load, &rule)?;
     decides_nothing(load, &mut numbers, is_confirmed);
     load.book().over.insert(first);
+    // Their proposals are rejected now, if no rule decided about them.
+    let waiting = load.book().waiting.split_off(&first);
+    for caller in waiting.into_values() {
+        load.follow(caller, usize::MAX);
+    }
     Some(())
 }
 
