@@ -193,12 +193,12 @@ async fn a_server_that_is_cut_off_gives_nothing_away(servers: &NatsServers) {
     let subject: SubjectName = "pm.test.b.cut".parse().unwrap();
     let near = connected_to(servers, 0).await;
     let far = &connected_to(servers, 2).await;
-    let mut heard = near.subscribe(&(&subject).into()).await.unwrap();
-    assert!(is_heard(far, &mut heard, &subject, "before", 600).await);
+    let mut subscription = near.subscribe(&(&subject).into()).await.unwrap();
+    assert!(is_heard(far, &mut subscription, &subject, "before", 600).await);
     servers.link(2, Link::Cut);
-    assert!(!is_heard(far, &mut heard, &subject, "meanwhile", 20).await);
+    assert!(!is_heard(far, &mut subscription, &subject, "meanwhile", 20).await);
     servers.link(2, Link::Whole);
-    assert!(is_heard(far, &mut heard, &subject, "after", 600).await);
+    assert!(is_heard(far, &mut subscription, &subject, "after", 600).await);
 }
 
 async fn appends_are_measured(nats: &Nats) {
