@@ -12,7 +12,7 @@ use super::load::{LIFE, Load, REVOKED, asked, waits_for_revocation};
 use super::nodes::SHORT;
 
 /// The calls with each token, of which every other one waits until it is revoked.
-const CALLS: usize = 6;
+const CALLS: usize = 4;
 /// The time for a revocation: it waits for a node that does not answer.
 const CONFIRMED: Duration = Duration::from_secs(16);
 

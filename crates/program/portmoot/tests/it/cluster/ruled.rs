@@ -23,27 +23,48 @@ const TIMES: usize = 2;
 /// errors.
 const FAILING: &str = "its last uses failed";
 
+/// The way in which a rule stops to decide, before it is ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// It decides until it is ended.
+    Ended,
+    /// A call that it covers is rejected.
+    Suspended,
+    /// Its budget is used up.
+    Spent,
+}
+
+/// All ways, in the order of the rules' lives.
+pub(super) const WAYS: [Way; 3] = [Way::Ended, Way::Suspended, Way::Spent];
+
 /// Adds one rule after the other, has it decide about calls, and takes it away.
-pub(super) fn rule(load: &Load) {
-    let mut first = RULED;
-    while live(load, first).is_some() {
-        first += LIFE;
+pub(super) fn rule(load: &Load, way: Way) {
+    let mut first = RULED + LIFE * way as u64;
+    while live(load, first, way).is_some() {
+        first += LIFE * WAYS.len() as u64;
     }
 }
 
-/// The life of one rule: accepted, then suspended by a rejection or spent, then ended.
-fn live(load: &Load, first: u64) -> Option<()> {
+/// Whether a rule has had each way.
+pub(super) fn has_had_all(load: &Load) -> bool {
+    let over = load.book().over.clone();
+    let mut lives = (RULED..).step_by(usize::try_from(LIFE).unwrap());
+    WAYS.iter()
+        .all(|_| lives.next().is_some_and(|first| over.contains(&first)))
+}
+
+/// The life of one rule.
+fn live(load: &Load, first: u64, way: Way) -> Option<()> {
     let mut numbers = first..;
     let caller = load.propose("agent", &mut numbers)?;
     let rule = accept(load, caller.number())?;
     load.follow(caller, TIMES);
-    let is_suspended = !(first / LIFE).is_multiple_of(2);
-    let calls = if is_suspended { FEW } else { MORE };
+    let calls = if way == Way::Spent { MORE } else { FEW };
     for number in numbers.by_ref().take(calls) {
         load.follow(Caller::new(number), TIMES);
     }
     load.book().rules.remove(&first);
-    if is_suspended {
+    if way == Way::Suspended {
         let is_confirmed = suspend(load, &mut numbers)?;
         decides_nothing(load, &mut numbers, is_confirmed);
     }
@@ -51,11 +72,19 @@ fn live(load: &Load, first: u64) -> Option<()> {
     decides_nothing(load, &mut numbers, is_confirmed);
     load.book().over.insert(first);
     // Their proposals are rejected now, if no rule decided about them.
-    let waiting = load.book().waiting.split_off(&first);
-    for caller in waiting.into_values() {
+    for caller in waiting(load, first).into_values() {
         load.follow(caller, usize::MAX);
     }
     Some(())
+}
+
+/// Takes the callers of a rule's calls that wait yet.
+fn waiting(load: &Load, first: u64) -> BTreeMap<u64, Caller> {
+    let mut book = load.book();
+    let mut waiting = book.waiting.split_off(&first);
+    let mut others = waiting.split_off(&(first + LIFE));
+    book.waiting.append(&mut others);
+    waiting
 }
 
 /// Puts a rule in force that is made of a pending call, for all calls of its life.
