@@ -26,6 +26,8 @@ const FAULT: Duration = Duration::from_millis(1_500);
 
 /// The code of an end after which a call may have run.
 const UNSURE: &str = "outcome_unknown";
+/// The reason of the end of a call whose connection ended with its node: it may have run.
+const CANCELLED: &str = "the call was cancelled while it ran";
 
 /// Starts the load.
 fn start<'s>(load: &'s Load, scope: &'s Scope<'s, '_>) {
@@ -210,9 +212,14 @@ fn check_state(proposal: &Value, is_decided: bool, has_run: bool) {
     assert!(!has_run || after.contains(&state), "it ran: {proposal}");
     let reason = proposal["reason"].as_str().unwrap_or_default();
     // The call of one whose token is revoked may be cancelled.
-    let may_fail = number_of(proposal) >= REVOKED || reason.starts_with(UNSURE);
+    let may_fail = number_of(proposal) >= REVOKED || is_unsure(reason);
     let is_known = state != "failed" || may_fail;
     assert!(is_known, "{proposal}");
+}
+
+/// Whether a text says that a call may have run.
+fn is_unsure(text: &str) -> bool {
+    text.contains(UNSURE) || text.contains(CANCELLED)
 }
 
 /// The proposals that a node lists, by number.
@@ -237,7 +244,7 @@ fn check_callers(load: &Load, worker: &Worker) {
         let text = end.to_string();
         if end["result"]["content"] == Value::Array(Vec::new()) {
             assert_eq!(ran.get(number), Some(&1), "learned that it ran: {text}");
-        } else if text.contains(UNSURE) {
+        } else if is_unsure(&text) {
             unsure += 1;
         } else {
             assert_eq!(ran.get(number), None, "learned that it did not run: {text}");
