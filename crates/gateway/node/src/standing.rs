@@ -9,9 +9,10 @@ use crate::journal::HomeJournal;
 pub enum NodeStanding {
     /// It is the home: it runs the gateway, over this journal.
     Home(Arc<HomeJournal>),
-    /// Another node is, or will be.
+    /// Another node is, or will be: also of a node that cannot be, because the log has what its
+    /// version cannot read.
     Away,
-    /// The log has lost messages that it had acknowledged, or has what this version cannot read:
-    /// nothing is served until a person has looked.
+    /// The log has lost messages that it had acknowledged: nothing is served until a person has
+    /// looked.
     Lost,
 }

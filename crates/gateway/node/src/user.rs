@@ -87,7 +87,7 @@ impl NodeUser {
             if let Some(runner) = self.runner.get() {
                 runner.drain();
             }
-            return self.end(NodeStanding::Lost);
+            return self.end(NodeStanding::Away);
         }
         tracing::info!(epoch, "this node is the home of the cluster");
         self.note(true);

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use harness::NatsServers;
+use harness::{Link, NatsServers};
 
 use super::*;
 use crate::mesh::tests::{calls_and_tunnels_work, two};
@@ -135,6 +135,7 @@ async fn three_servers_keep_the_contract() {
     keeps_the_contract(&place(&nodes)).await;
     appends_are_measured(&nodes[0]).await;
     calls_and_tunnels_cross_servers(&nodes).await;
+    a_server_that_is_cut_off_gives_nothing_away(&servers).await;
     a_killed_leader_loses_nothing(&mut servers, &nodes).await;
     a_client_finds_another_server(&mut servers, &nodes).await;
     a_try_is_bounded_where_nothing_is_sent(&servers, &nodes[0]).await;
@@ -159,6 +160,45 @@ async fn calls_and_tunnels_cross_servers(nodes: &[Arc<Nats>]) {
         "call between nodes: p50 {:?} p99 {:?}",
         times[150], times[296]
     ));
+}
+
+/// Whether a message reaches a subscriber, within so many tries.
+async fn is_heard(
+    nats: &Nats,
+    subscription: &mut BusSubscription,
+    subject: &SubjectName,
+    text: &'static str,
+    tries: usize,
+) -> bool {
+    for _ in 0..tries {
+        let _away = nats.publish(subject, text.into()).await;
+        let wait = Duration::from_millis(50);
+        while let Ok(Some(delivery)) = tokio::time::timeout(wait, subscription.next()).await {
+            if matches!(delivery, Delivery::Message(message) if message.bytes == text) {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+/// A connection to one server, and to no other.
+async fn connected_to(servers: &NatsServers, number: usize) -> Nats {
+    let mut config = config(servers, number);
+    config.servers.truncate(1);
+    Nats::connect(&config).await.unwrap()
+}
+
+async fn a_server_that_is_cut_off_gives_nothing_away(servers: &NatsServers) {
+    let subject: SubjectName = "pm.test.b.cut".parse().unwrap();
+    let near = connected_to(servers, 0).await;
+    let far = &connected_to(servers, 2).await;
+    let mut subscription = near.subscribe(&(&subject).into()).await.unwrap();
+    assert!(is_heard(far, &mut subscription, &subject, "before", 600).await);
+    servers.link(2, Link::Cut);
+    assert!(!is_heard(far, &mut subscription, &subject, "meanwhile", 20).await);
+    servers.link(2, Link::Whole);
+    assert!(is_heard(far, &mut subscription, &subject, "after", 600).await);
 }
 
 async fn appends_are_measured(nats: &Nats) {

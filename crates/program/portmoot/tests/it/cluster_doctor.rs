@@ -138,36 +138,46 @@ fn doctor_names_what_is_wrong_with_the_stream() {
     );
 }
 
+/// Rights that are denied to the user of NATS, and the words of the doctor about that.
+const DENIED: [(&str, &str); 4] = [
+    (
+        "publish: { deny: [\"pm.demo.j.>\"] }",
+        "nothing can be appended",
+    ),
+    (
+        "publish: { deny: [\"$JS.API.DIRECT.>\"] }",
+        "the stream cannot be read",
+    ),
+    (
+        "publish: { deny: [\"$JS.API.STREAM.PURGE.>\"] }",
+        "old records of the stream cannot be removed",
+    ),
+    (
+        "subscribe: { deny: [\"pm.demo.>\"] }",
+        "messages between nodes do not arrive",
+    ),
+];
+
+#[track_caller]
+fn missing_right_is_named(denied: &str, found: &str) {
+    let user = format!(
+        "authorization {{ users: [{{ user: n, password: n, permissions: {{ {denied} }} }}] }}\nno_auth_user: n\n"
+    );
+    let cluster = SmallCluster::with(&user);
+    cluster.configure("a");
+    make_stream(&cluster.servers.address(0), STREAM);
+    let said = doctor(&cluster.home, "a");
+    has(
+        &said,
+        &["wrong   cluster rights: ", found, "_INBOX.pm.demo.>"],
+    );
+}
+
 #[test]
 fn doctor_names_rights_that_are_missing() {
-    for (denied, found) in [
-        (
-            "publish: { deny: [\"pm.demo.j.>\"] }",
-            "nothing can be appended",
-        ),
-        (
-            "publish: { deny: [\"$JS.API.DIRECT.>\"] }",
-            "the stream cannot be read",
-        ),
-        (
-            "publish: { deny: [\"$JS.API.STREAM.PURGE.>\"] }",
-            "old records of the stream cannot be removed",
-        ),
-        (
-            "subscribe: { deny: [\"pm.demo.>\"] }",
-            "messages between nodes do not arrive",
-        ),
-    ] {
-        let user = format!(
-            "authorization {{ users: [{{ user: n, password: n, permissions: {{ {denied} }} }}] }}\nno_auth_user: n\n"
-        );
-        let cluster = SmallCluster::with(&user);
-        cluster.configure("a");
-        make_stream(&cluster.servers.address(0), STREAM);
-        let said = doctor(&cluster.home, "a");
-        has(
-            &said,
-            &["wrong   cluster rights: ", found, "_INBOX.pm.demo.>"],
-        );
-    }
+    std::thread::scope(|scope| {
+        for (denied, found) in DENIED {
+            scope.spawn(move || missing_right_is_named(denied, found));
+        }
+    });
 }

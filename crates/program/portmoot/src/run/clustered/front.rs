@@ -131,11 +131,12 @@ async fn convey(
                 () = moved(&shared, &home) => {}
             }
         }
-        if Instant::now() > deadline || asks_for_health(&client).await {
+        let why = Absence::of(&shared);
+        if why.needs_a_person() || Instant::now() > deadline || asks_for_health(&client).await {
             let has_tls = shared.config.lock().doors.tls.is_some();
             // One that speaks TLS reads no plain answer.
             if !has_tls {
-                refuse(&mut client, Absence::of(&shared)).await;
+                refuse(&mut client, why).await;
             }
             return;
         }
@@ -223,6 +224,14 @@ impl Absence {
         match &*shared.node.standing().borrow() {
             NodeStanding::Lost => Self::Lost,
             NodeStanding::Home(_) | NodeStanding::Away => Self::NoHome,
+        }
+    }
+
+    /// Whether no node serves before a person has looked.
+    fn needs_a_person(self) -> bool {
+        match self {
+            Self::NoHome => false,
+            Self::Lost => true,
         }
     }
 

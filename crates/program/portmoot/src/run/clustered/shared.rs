@@ -7,7 +7,7 @@ use std::time::Duration;
 use api::ConfigFile;
 use auth::TokenHash;
 use config::Config;
-use node::ClusterNode;
+use node::{ClusterNode, NodeStanding};
 use platform::Mutex;
 use store::recorder::Recorder;
 use store::{DirectoryOwner, JournalWriter};
@@ -52,12 +52,14 @@ impl Shared {
         Ok(self.local.announce(announced.clone())?)
     }
 
-    /// Waits until the cluster has a home that serves.
+    /// Waits until the cluster has a home that serves, or has none before a person has looked.
     pub(super) async fn first_home(&self) {
         let (mut own, mut other) = (self.gateway.subscribe(), self.node.other_homes());
+        let mut standing = self.node.standing();
         tokio::select! {
             _ = own.wait_for(Option::is_some) => {}
             _ = other.wait_for(Option::is_some) => {}
+            _ = standing.wait_for(|now| matches!(now, NodeStanding::Lost)) => {}
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::http::TIMEOUT;
+use crate::http::{Reply, TIMEOUT};
 use crate::peer::{Peer, worker};
 use crate::support::until;
 use crate::ws::token;
@@ -54,21 +54,40 @@ pub(super) enum Learned {
     End(Value),
     /// The word that it is to come back.
     Later,
+    /// The word that its token is not known.
+    Refused,
     /// No answer.
     Nothing,
 }
 
-/// One call of the agent, which comes back until it learns the end.
+/// One call of a proposer, which comes back until it learns the end.
 pub(super) struct Caller {
     number: u64,
+    token: String,
     /// The state by which it comes back.
     state: Option<Value>,
+    /// The last answer that was none.
+    refused: Option<Reply>,
 }
 
 impl Caller {
+    /// A call of the agent.
     pub(super) fn new(number: u64) -> Caller {
-        let state = None;
-        Caller { number, state }
+        Caller::of(number, &token("agent"))
+    }
+
+    /// A call of the holder of this token.
+    pub(super) fn of(number: u64, token: &str) -> Caller {
+        Caller {
+            number,
+            token: token.to_owned(),
+            state: None,
+            refused: None,
+        }
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number
     }
 
     /// Whether it learned that it is to come back.
@@ -82,9 +101,14 @@ impl Caller {
         if let Some(state) = &self.state {
             params["requestState"] = state.clone();
         }
-        let reply = modern(address, within, &token("agent"), "tools/call", params);
-        let Some(reply) = reply.filter(|reply| reply.status == 200) else {
-            return Learned::Nothing;
+        let reply = modern(address, within, &self.token, "tools/call", params);
+        let reply = match reply {
+            Some(reply) if reply.status == 200 => reply,
+            Some(reply) if reply.status == 401 => return Learned::Refused,
+            other => {
+                self.refused = other.or(self.refused.take());
+                return Learned::Nothing;
+            }
         };
         let message = reply.json();
         if message["result"]["resultType"] == "input_required" {
@@ -105,8 +129,9 @@ impl Caller {
         for turn in 0.. {
             assert!(
                 Instant::now() < end,
-                "{} never learned the end",
-                self.number
+                "{} never learned the end: {:?}",
+                self.number,
+                self.refused
             );
             let Some(address) = book.in_turn(turn) else {
                 continue;
@@ -121,9 +146,18 @@ impl Caller {
 
 /// The proposals that a node lists, ended ones too; `None` if it does not answer.
 pub(super) fn listed(address: &str, within: Duration) -> Option<Vec<Value>> {
+    pages(address, within, "?all=true&limit=500")
+}
+
+/// The proposals that a node lists as open; `None` if it does not answer.
+pub(super) fn open(address: &str, within: Duration) -> Option<Vec<Value>> {
+    pages(address, within, "?limit=500")
+}
+
+fn pages(address: &str, within: Duration, query: &str) -> Option<Vec<Value>> {
     let (mut all, mut after) = (Vec::new(), String::new());
     loop {
-        let line = format!("GET /api/v1/proposals?all=true&limit=500{after}");
+        let line = format!("GET /api/v1/proposals{query}{after}");
         let reply = api(address, within, &token("boss"), &line, &Value::Null)?;
         if reply.status != 200 {
             return None;

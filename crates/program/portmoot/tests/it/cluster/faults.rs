@@ -1,9 +1,10 @@
-//! Faults while proposals are made, decided and run. `PORTMOOT_FAULTS` sets their number, the
-//! default is 12; `PORTMOOT_FAULTS_SEED` the first of their kinds.
+//! Faults of nodes and of servers of NATS, while proposals are made, decided by people and rules,
+//! revoked and run.
+//!
+//! `PORTMOOT_FAULTS` sets their number, the default is 12; `PORTMOOT_FAULTS_SEED` the first of their
+//! kinds, and `PORTMOOT_FAULTS_SERVERS` the number of servers, the default is 3.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
@@ -12,128 +13,34 @@ use serde_json::Value;
 
 use crate::support::until;
 
-use super::callers::{Caller, Learned, Worker, decide, listed, number_of};
-use super::nodes::{AddressBook, Nodes, SHORT};
+use super::callers::{Worker, listed, number_of};
+use super::load::{Load, REVOKED, RULED};
+use super::nodes::{Nodes, SHORT};
+use super::{revoked, ruled};
 
 /// Callers at one time, and those who decide.
 const CALLERS: usize = 8;
 const DECIDERS: usize = 2;
 /// The time for which a fault lasts that nothing else ends.
 const FAULT: Duration = Duration::from_millis(1_500);
-/// The number of proposals of which one is rejected.
-const REJECTED: u64 = 5;
 
 /// The code of an end after which a call may have run.
 const UNSURE: &str = "outcome_unknown";
+/// The reason of the end of a call whose connection ended with its node: it may have run.
+const CANCELLED: &str = "the call was cancelled while it ran";
 
-/// The reports to callers and to the one who decides.
-#[derive(Default)]
-struct Book {
-    /// Callers that learned that they are to come back, and learned no end yet.
-    waiting: BTreeMap<u64, Caller>,
-    /// The end that each caller learned.
-    ended: BTreeMap<u64, Value>,
-    /// Calls that were made and not answered: they may have been proposed.
-    unanswered: BTreeSet<u64>,
-    pending: BTreeSet<u64>,
-    approved: BTreeSet<u64>,
-    rejected: BTreeSet<u64>,
-}
-
-/// The load, and what it learned.
-#[derive(Default)]
-struct Load {
-    book: Mutex<Book>,
-    next: AtomicU64,
-    is_over: AtomicBool,
-    turn: AtomicU64,
-}
-
-impl Load {
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+/// Starts the load.
+fn start<'s>(load: &'s Load, scope: &'s Scope<'s, '_>) {
+    for _ in 0..CALLERS {
+        scope.spawn(|| load.call());
     }
-
-    fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::SeqCst)
+    for _ in 0..DECIDERS {
+        scope.spawn(|| load.decide());
     }
-
-    fn address(&self, nodes: &AddressBook) -> Option<String> {
-        let turn = self.turn.fetch_add(1, Ordering::SeqCst);
-        nodes.in_turn(usize::try_from(turn).unwrap())
+    for way in ruled::WAYS {
+        scope.spawn(move || ruled::rule(load, way));
     }
-
-    /// The number of decisions that were acknowledged.
-    fn decided(&self) -> usize {
-        let book = self.book();
-        book.approved.len() + book.rejected.len()
-    }
-
-    /// Makes one call after the other, each of which comes back until it learns the end.
-    fn call(&self, nodes: &AddressBook) {
-        while !self.is_over() {
-            let number = self.next.fetch_add(1, Ordering::SeqCst);
-            let mut caller = Caller::new(number);
-            loop {
-                let learned = self.address(nodes).map(|at| caller.ask(&at, SHORT));
-                match learned.unwrap_or(Learned::Nothing) {
-                    Learned::End(end) => {
-                        let before = self.book().ended.insert(number, end);
-                        assert!(before.is_none(), "{number} learned two ends");
-                        break;
-                    }
-                    Learned::Nothing if !caller.has_state() => {
-                        self.book().unanswered.insert(number);
-                        break;
-                    }
-                    Learned::Later | Learned::Nothing if self.is_over() => {
-                        self.book().waiting.insert(number, caller);
-                        break;
-                    }
-                    Learned::Later | Learned::Nothing => {}
-                }
-            }
-        }
-    }
-
-    /// Decides about every pending proposal.
-    fn decide(&self, nodes: &AddressBook) {
-        while !self.is_over() {
-            let all = self.address(nodes).and_then(|at| listed(&at, SHORT));
-            for proposal in all.unwrap_or_default() {
-                if proposal["state"] != "pending" {
-                    continue;
-                }
-                let number = number_of(&proposal);
-                self.book().pending.insert(number);
-                let is_rejected = number.is_multiple_of(REJECTED);
-                let what = if is_rejected { "reject" } else { "approve" };
-                let decided = self.address(nodes);
-                let decided = decided.and_then(|at| decide(&at, SHORT, &proposal, what));
-                if decided == Some(200) {
-                    let mut book = self.book();
-                    book.pending.remove(&number);
-                    let into = if is_rejected {
-                        &mut book.rejected
-                    } else {
-                        &mut book.approved
-                    };
-                    assert!(into.insert(number), "{number} was decided twice");
-                }
-            }
-        }
-    }
-
-    fn start<'s>(&'s self, scope: &'s Scope<'s, '_>, nodes: &AddressBook) {
-        for _ in 0..CALLERS {
-            let nodes = nodes.clone();
-            scope.spawn(move || self.call(&nodes));
-        }
-        for _ in 0..DECIDERS {
-            let nodes = nodes.clone();
-            scope.spawn(move || self.decide(&nodes));
-        }
-    }
+    scope.spawn(|| revoked::revoke(load));
 }
 
 /// A kind of fault.
@@ -151,29 +58,40 @@ enum Fault {
     StallHome,
     HalfOpenHome,
     ThrottleAll,
-    KillNats,
-    StopNats,
+    Nats(Harm),
 }
 
-const FAULTS: [Fault; 14] = [
+/// The fault of one server of NATS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Harm {
+    Kill,
+    Stop,
+    Part(Link),
+}
+
+/// All faults, those of different kinds one after the other.
+const FAULTS: [Fault; 17] = [
     Fault::KillHome,
-    Fault::DropAll,
+    Fault::Nats(Harm::Kill),
     Fault::StopHome,
-    Fault::KillOther,
+    Fault::Nats(Harm::Part(Link::Cut)),
     Fault::CutHome,
-    Fault::KillNats,
+    Fault::Nats(Harm::Stop),
+    Fault::DropAll,
+    Fault::KillOther,
     Fault::StallHome,
-    Fault::StopOther,
-    Fault::EndHome,
-    Fault::HalfOpenHome,
     Fault::ThrottleAll,
-    Fault::StopNats,
+    Fault::EndHome,
+    Fault::Nats(Harm::Part(Link::HalfOpen)),
+    Fault::HalfOpenHome,
+    Fault::StopOther,
+    Fault::Nats(Harm::Part(Link::Stalled)),
     Fault::StopHomeShortly,
     Fault::CutOther,
 ];
 
-/// Has a fault happen, and ends it.
-fn happen(nodes: &mut Nodes, fault: Fault) {
+/// Has a fault happen, to this server of NATS if it is one of theirs, and ends it.
+fn happen(nodes: &mut Nodes, fault: Fault, server: usize) {
     let home = nodes.home();
     let other = nodes.other();
     match fault {
@@ -202,14 +120,26 @@ fn happen(nodes: &mut Nodes, fault: Fault) {
             std::thread::sleep(FAULT);
             link(Link::Whole);
         }
-        Fault::KillNats => {
-            nodes.nats.kill(0);
-            nodes.nats.begin(0);
+        Fault::Nats(harm) => happen_to(nodes, server, harm),
+    }
+}
+
+/// Harms a server of NATS, and mends it.
+fn happen_to(nodes: &mut Nodes, server: usize, harm: Harm) {
+    match harm {
+        Harm::Kill => {
+            nodes.nats.kill(server);
+            nodes.nats.begin(server);
         }
-        Fault::StopNats => {
-            nodes.nats.signal(0, "STOP");
+        Harm::Stop => {
+            nodes.nats.signal(server, "STOP");
             std::thread::sleep(FAULT);
-            nodes.nats.signal(0, "CONT");
+            nodes.nats.signal(server, "CONT");
+        }
+        Harm::Part(link) => {
+            nodes.link_server(server, link);
+            std::thread::sleep(FAULT);
+            nodes.link_server(server, Link::Whole);
         }
     }
 }
@@ -244,9 +174,11 @@ fn check(nodes: &Nodes, load: &Load, worker: &Worker) {
     };
     let ran = worker.ran();
     let known = known(nodes);
+    let ran_by_now = worker.ran();
     for (number, times) in &ran {
         assert_eq!(*times, 1, "{number} was carried out {times} times");
         assert!(!rejected.contains(number), "{number} was rejected, and ran");
+        assert!(!load.book().never.contains(number), "{number} ran");
     }
     for number in &pending {
         // The gateway may forget ended proposals.
@@ -257,6 +189,8 @@ fn check(nodes: &Nodes, load: &Load, worker: &Worker) {
     for (number, proposal) in &known {
         let is_decided = approved.contains(number) || rejected.contains(number);
         check_state(proposal, is_decided, ran.contains_key(number));
+        let is_so = proposal["state"] != "completed" || ran_by_now.contains_key(number);
+        assert!(is_so, "it never ran: {proposal}");
     }
     let mut book = load.book();
     for number in pending {
@@ -277,8 +211,15 @@ fn check_state(proposal: &Value, is_decided: bool, has_run: bool) {
     let after = ["running", "completed", "failed"];
     assert!(!has_run || after.contains(&state), "it ran: {proposal}");
     let reason = proposal["reason"].as_str().unwrap_or_default();
-    let is_known = state != "failed" || reason.starts_with("outcome_unknown");
+    // The call of one whose token is revoked may be cancelled.
+    let may_fail = number_of(proposal) >= REVOKED || is_unsure(reason);
+    let is_known = state != "failed" || may_fail;
     assert!(is_known, "{proposal}");
+}
+
+/// Whether a text says that a call may have run.
+fn is_unsure(text: &str) -> bool {
+    text.contains(UNSURE) || text.contains(CANCELLED)
 }
 
 /// The proposals that a node lists, by number.
@@ -303,21 +244,25 @@ fn check_callers(load: &Load, worker: &Worker) {
         let text = end.to_string();
         if end["result"]["content"] == Value::Array(Vec::new()) {
             assert_eq!(ran.get(number), Some(&1), "learned that it ran: {text}");
-        } else if text.contains(UNSURE) {
+        } else if is_unsure(&text) {
             unsure += 1;
         } else {
             assert_eq!(ran.get(number), None, "learned that it did not run: {text}");
         }
     }
+    let by_rule = ran.range(RULED..REVOKED).count();
+    assert!(by_rule > 0, "no rule decided anything");
     println!(
-        "{} calls: {} learned the end ({} of them that it is not known), {} without an answer; {} approved, {} rejected, {} run",
-        load.next.load(Ordering::SeqCst),
+        "{} calls of the agent, {} rules and {} tokens: {} learned the end ({unsure} of them that it is not known), {} without an answer; {} approved, {} rejected, {} run ({by_rule} by rules, {} of tokens that were revoked)",
+        load.made(),
+        book.over.range(RULED..REVOKED).count(),
+        book.revoked.len(),
         book.ended.len(),
-        unsure,
         book.unanswered.len(),
         book.approved.len(),
         book.rejected.len(),
         ran.len(),
+        ran.range(REVOKED..).count(),
     );
 }
 
@@ -331,31 +276,45 @@ fn setting(name: &str, default: usize) -> usize {
 fn no_fault_runs_a_proposal_twice() {
     let faults = setting("PORTMOOT_FAULTS", 12);
     let seed = setting("PORTMOOT_FAULTS_SEED", 0);
+    let servers = setting("PORTMOOT_FAULTS_SERVERS", 3);
     let worker = Worker::new();
-    let mut nodes = Nodes::start(3, 1, &worker.config("300ms"));
-    let (load, book) = (Load::default(), nodes.book());
+    let mut nodes = Nodes::start(3, servers, &worker.config("300ms"));
+    let load = Load::of(nodes.book());
     let mut times = BTreeMap::<Fault, Vec<Duration>>::new();
     std::thread::scope(|scope| {
-        load.start(scope, &book);
+        start(&load, scope);
         let over = OverAtEnd(&load);
         for turn in 0..faults {
             let fault = FAULTS[(seed + turn) % FAULTS.len()];
-            let before = load.decided();
-            until("there is load", || (load.decided() > before).then_some(()));
-            happen(&mut nodes, fault);
-            let (healed, before) = (Instant::now(), load.decided());
-            until(&format!("decisions after {fault:?}"), || {
-                (load.decided() > before).then_some(())
-            });
+            decided_after(&load, "the load began");
+            happen(&mut nodes, fault, turn % servers);
+            let healed = Instant::now();
+            decided_after(&load, &format!("{fault:?}"));
             times.entry(fault).or_default().push(healed.elapsed());
             check(&nodes, &load, &worker);
+            ruled::check(&load, &worker);
+            revoked::check(&load, false);
         }
+        until("rules and tokens were taken away", || {
+            let are_gone = ruled::has_had_all(&load) && !load.book().revoked.is_empty();
+            are_gone.then_some(())
+        });
         drop(over);
     });
     println!("until the next decision after each fault: {times:?}");
-    finish(&nodes, &load);
+    finish(&load);
     check(&nodes, &load, &worker);
+    revoked::check(&load, true);
     check_callers(&load, &worker);
+}
+
+/// Waits for one more decision.
+#[track_caller]
+fn decided_after(load: &Load, what: &str) {
+    let before = load.decided();
+    until(&format!("decisions after {what}"), || {
+        (load.decided() > before).then_some(())
+    });
 }
 
 /// Ends the load, also when a check fails.
@@ -363,34 +322,17 @@ struct OverAtEnd<'l>(&'l Load);
 
 impl Drop for OverAtEnd<'_> {
     fn drop(&mut self) {
-        self.0.is_over.store(true, Ordering::SeqCst);
+        self.0.end();
     }
 }
 
 /// Decides what is pending; every caller that learned to come back learns the end.
 #[track_caller]
-fn finish(nodes: &Nodes, load: &Load) {
-    until("nothing is pending", || {
-        let address = nodes.book().in_turn(0)?;
-        let all = listed(&address, SHORT)?;
-        let mut open = all
-            .iter()
-            .filter(|one| one["state"] == "pending")
-            .peekable();
-        if open.peek().is_none() {
-            return Some(());
-        }
-        for proposal in open {
-            if decide(&address, SHORT, proposal, "approve") == Some(200) {
-                load.book().approved.insert(number_of(proposal));
-            }
-        }
-        None
-    });
+fn finish(load: &Load) {
+    until("nothing is pending", || load.decide_rest());
     let waiting = std::mem::take(&mut load.book().waiting);
     for (number, mut caller) in waiting {
-        let end = caller.end(&nodes.book());
-        let before = load.book().ended.insert(number, end);
-        assert!(before.is_none(), "{number} learned two ends");
+        let end = caller.end(load.nodes());
+        load.book().end(number, end);
     }
 }

@@ -19,14 +19,17 @@ pub(super) const SHORT: Duration = Duration::from_secs(3);
 /// The time for a request that waits for a take-over.
 pub(super) const LONG: Duration = Duration::from_secs(30);
 
+/// The time without contact after which a node serves nothing: the least, as tests wait for it.
+const CUT_OFF: &str = "5s";
 const KEY: &str = "0101010101010101010101010101010101010101010101010101010101010101";
 /// The beginning of the line of a node's log when it becomes the home.
 const BEGAN: &str = "this node is the home of the cluster epoch=";
 
-/// The participants of the tests: one who decides, one who only proposes, one who only chats.
+/// The participants of the tests: one who decides, two who only propose, one who only calls.
 pub(super) const PEOPLE: &[(&str, &[&str])] = &[
     ("boss", &["mcp/*", "chat", "portmoot/*"]),
     ("agent", &["mcp/proposal:*", "chat"]),
+    ("other", &["mcp/proposal:*", "chat"]),
     ("ann", &["mcp/request:*", "chat"]),
 ];
 
@@ -57,6 +60,11 @@ impl AddressBook {
     pub(super) fn in_turn(&self, turn: usize) -> Option<String> {
         let all = self.0.lock().unwrap();
         all.values().nth(turn % all.len().max(1)).cloned()
+    }
+
+    /// The addresses of all that run.
+    pub(super) fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap().values().cloned().collect()
     }
 }
 
@@ -170,7 +178,7 @@ impl Nodes {
             .map(|proxy| format!("nats://{}", proxy.address()))
             .collect();
         let cluster = format!(
-            "{}[cluster]\nname = \"test\"\nnats = {urls:?}\nkey_file = {:?}\nnode = {data:?}\n",
+            "{}[cluster]\nname = \"test\"\nnats = {urls:?}\nkey_file = {:?}\nnode = {data:?}\ncut_off = {CUT_OFF:?}\n",
             self.config,
             self.folder.path().join("cluster.key"),
         );
@@ -207,6 +215,14 @@ impl Nodes {
             .proxies
             .iter()
             .for_each(|proxy| proxy.set(link));
+    }
+
+    /// Changes the links of a server of NATS with all nodes and with the other servers.
+    pub(super) fn link_server(&self, server: usize, link: Link) {
+        self.nats.link(server, link);
+        for node in &self.all {
+            node.proxies[server].set(link);
+        }
     }
 
     /// Ends the connections of a node with the servers of NATS; it may connect again.

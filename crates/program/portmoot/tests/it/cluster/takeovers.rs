@@ -12,6 +12,8 @@ use super::nodes::{Nodes, SHORT};
 
 /// The longest take-over, on a machine that does other things too.
 const TAKEOVER_MAX: Duration = Duration::from_secs(15);
+/// The homes that end by each signal.
+const ROUNDS: usize = 2;
 
 /// Asks one of the nodes that run, in turn, until one answers; returns how long that took.
 #[track_caller]
@@ -34,7 +36,7 @@ fn a_home_is_taken_over_in_time() {
     let mut nodes = Nodes::start(3, 1, &fixture("a", &[]));
     for signal in ["KILL", "TERM"] {
         let mut times = Vec::new();
-        for _ in 0..3 {
+        for _ in 0..ROUNDS {
             let home = nodes.home();
             nodes.end(home.node, signal);
             times.push(time_until_served(&nodes));
@@ -42,9 +44,8 @@ fn a_home_is_taken_over_in_time() {
             nodes.restart(home.node);
             nodes.wait_until_served(home.node);
         }
-        times.sort();
         println!("after {signal}: {times:?}");
-        assert!(times[2] < TAKEOVER_MAX, "{times:?}");
+        assert!(times.iter().max() < Some(&TAKEOVER_MAX), "{times:?}");
     }
 }
 
