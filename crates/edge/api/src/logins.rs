@@ -12,12 +12,13 @@ use signin::{Asker, EndedSignIns, GivenConsent, OneTimeCode, SignIn, SignedInCli
 use utoipa::ToSchema;
 
 use crate::error::{ApiResult, Problem};
-use crate::state::{Api, Body, Caller, blocking};
+use crate::state::{Api, Body, Caller, Source, blocking};
 
 /// Runs an act on the gateway's authorization server by the right of the caller.
 async fn act<T: Send + 'static>(
     api: &Api,
     by: Arc<Participant>,
+    Source(from): Source,
     act: impl FnOnce(&SignIn, &Asker<'_>) -> Result<T, Refusal> + Send + 'static,
 ) -> ApiResult<T> {
     let sign_in = api.sign_in.clone().ok_or_else(|| {
@@ -40,6 +41,7 @@ async fn act<T: Send + 'static>(
                 by: &by,
                 authority,
                 for_others,
+                from,
             },
         )
     })
@@ -58,13 +60,14 @@ async fn act<T: Send + 'static>(
 pub(crate) async fn one_time_code(
     State(api): State<Api>,
     Caller(by): Caller,
+    source: Source,
     body: ApiResult<Body<NewCode>>,
 ) -> ApiResult<(StatusCode, Json<OneTimeCode>)> {
     let Body(NewCode { name }) = body?;
     if name != by.id.as_str() {
         api.registry.refuse_paused(&by.id, None)?;
     }
-    let code = act(&api, by, move |sign_in, asker| {
+    let code = act(&api, by, source, move |sign_in, asker| {
         sign_in.one_time_code(asker, &name)
     })
     .await?;
@@ -89,7 +92,10 @@ pub(crate) async fn clients(
     State(api): State<Api>,
     Caller(by): Caller,
 ) -> ApiResult<Json<ClientList>> {
-    let clients = act(&api, by, |sign_in, asker| Ok(sign_in.signed_in(asker))).await?;
+    let clients = act(&api, by, Source(None), |sign_in, asker| {
+        Ok(sign_in.signed_in(asker))
+    })
+    .await?;
     Ok(Json(ClientList { clients }))
 }
 
@@ -112,10 +118,11 @@ pub(crate) struct ClientList {
 pub(crate) async fn revoke_client(
     State(api): State<Api>,
     Caller(by): Caller,
+    source: Source,
     Path(client): Path<String>,
     Query(of): Query<OfParticipant>,
 ) -> ApiResult<Json<EndedSignIns>> {
-    let act = act(&api, by, move |sign_in, asker| {
+    let act = act(&api, by, source, move |sign_in, asker| {
         sign_in.revoke_client(asker, &client, of.participant.as_deref())
     });
     Ok(Json(act.await?))
@@ -139,7 +146,10 @@ pub(crate) async fn consents(
     State(api): State<Api>,
     Caller(by): Caller,
 ) -> ApiResult<Json<ConsentList>> {
-    let consents = act(&api, by, |sign_in, asker| Ok(sign_in.consents(asker))).await?;
+    let consents = act(&api, by, Source(None), |sign_in, asker| {
+        Ok(sign_in.consents(asker))
+    })
+    .await?;
     Ok(Json(ConsentList { consents }))
 }
 
@@ -161,10 +171,11 @@ pub(crate) struct ConsentList {
 pub(crate) async fn withdraw_consent(
     State(api): State<Api>,
     Caller(by): Caller,
+    source: Source,
     Path(client): Path<String>,
     Query(of): Query<OfParticipant>,
 ) -> ApiResult<Json<EndedSignIns>> {
-    let act = act(&api, by, move |sign_in, asker| {
+    let act = act(&api, by, source, move |sign_in, asker| {
         sign_in.withdraw_consent(asker, &client, of.participant.as_deref())
     });
     Ok(Json(act.await?))

@@ -246,13 +246,13 @@ impl SignIn {
             Redeemed::Fresh(grant) => grant,
             Redeemed::Again(family) => {
                 if let Some(family) = family {
-                    self.end_family(family, "code used twice", now.ms);
+                    self.end_family(family, "code used twice", now);
                 }
-                self.record_refusal(None, None, "invalid_grant: a code was used twice");
+                self.record_refusal(now, None, None, "invalid_grant: a code was used twice");
                 return Err(invalid_grant("the code was used before"));
             }
             Redeemed::Unknown => {
-                self.record_refusal(None, None, "invalid_grant: a code that is not known");
+                self.record_refusal(now, None, None, "invalid_grant: a code that is not known");
                 return Err(invalid_grant("the code is not known, or too old"));
             }
         };
@@ -260,6 +260,7 @@ impl SignIn {
             .inspect_err(|error| {
                 let why = format!("{}: {}", error.code, error.description);
                 self.record_refusal(
+                    now,
                     Some(&grant.participant),
                     Some(&grant.request.client_name),
                     &why,
@@ -268,7 +269,7 @@ impl SignIn {
         let begun = self.begin(now, &grant)?;
         // The code may have come again while the family was written.
         if self.codes.lock().gave(code, begun.family) {
-            self.end_family(begun.family, "code used twice", now.ms);
+            self.end_family(begun.family, "code used twice", now);
             return Err(invalid_grant("the code was used twice"));
         }
         Ok(Exchanged {
@@ -354,7 +355,7 @@ impl SignIn {
                 .min(ends_ms),
             ends_ms,
         };
-        let permit = self.permit(participant)?;
+        let permit = self.permit(now, participant)?;
         let given = self.given(now, &record, first, &record.scopes);
         let mut why = format!("issued: {family}");
         let written = self.access.change(|journal| {
@@ -383,12 +384,17 @@ impl SignIn {
         Ok(Begun { family, given })
     }
 
-    fn permit(&self, participant: &str) -> Result<store::recorder::RecordPermit, TokenError> {
+    fn permit(
+        &self,
+        now: &Now,
+        participant: &str,
+    ) -> Result<store::recorder::RecordPermit, TokenError> {
         let id = ParticipantId::new(participant)
             .map_err(|_| invalid_grant("the participant is not known"))?;
         self.home
             .audit()
             .reserve_of(&id)
+            .map(|permit| permit.from_address(now.from))
             .map_err(|refusal| TokenError::unavailable(&refusal))
     }
 
@@ -421,7 +427,7 @@ impl SignIn {
             return Err(TokenError::new("invalid_request", why));
         };
         let Some(token) = self.refresh.open(text) else {
-            return Err(self.unknown_refresh_token());
+            return Err(self.unknown_refresh_token(now));
         };
         let id = token.family.to_string();
         let presented = Presented {
@@ -449,13 +455,13 @@ impl SignIn {
         changed.map_err(|refusal| TokenError::unavailable(&refusal))?;
         match outcome {
             Some(renewed) => renewed,
-            None => Err(self.unknown_refresh_token()),
+            None => Err(self.unknown_refresh_token(now)),
         }
     }
 
-    fn unknown_refresh_token(&self) -> TokenError {
+    fn unknown_refresh_token(&self, now: &Now) -> TokenError {
         let why = "invalid_grant: a refresh token that is not known";
-        self.record_refusal(None, None, why);
+        self.record_refusal(now, None, None, why);
         invalid_grant("the refresh token is not known, or too old: sign in again")
     }
 
@@ -480,14 +486,14 @@ impl SignIn {
         }
         if identity::client_digest(presented.client_id) != family.client {
             let error = invalid_grant("the refresh token was given to another client");
-            return Err(self.refused(family, error));
+            return Err(self.refused(now, family, error));
         }
         if params.get("resource").is_some()
             && resource(params, &now.public_url).as_ref() != Some(&family.resource)
         {
             let why = "resource is not the one of the authorization request";
             let error = TokenError::new("invalid_target", why);
-            return Err(self.refused(family, error));
+            return Err(self.refused(now, family, error));
         }
         let participant = &family.participant;
         if self.subject(now.config(), participant, now.ms).is_none() {
@@ -497,9 +503,9 @@ impl SignIn {
         }
         let scopes = self
             .narrowed(now, params, family)
-            .map_err(|error| self.refused(family, error))?;
+            .map_err(|error| self.refused(now, family, error))?;
         let next = self.refresh.text(&self.refresh.next(&presented.token));
-        let permit = self.permit(participant)?;
+        let permit = self.permit(now, participant)?;
         let why = match judged {
             PresentedToken::Newest => {
                 let expires_ms = now
@@ -542,7 +548,7 @@ impl SignIn {
         })?;
         self.home
             .sign_ins_changed(&family.participant, family.opens());
-        let permit = self.home.audit().reserve_or_count();
+        let permit = self.home.audit().reserve_or_count().from_address(now.from);
         Self::record(
             permit,
             &family.participant,
@@ -554,9 +560,10 @@ impl SignIn {
     }
 
     /// Records the refusal of a token of this family, and returns it.
-    fn refused(&self, family: &Family, error: TokenError) -> TokenError {
+    fn refused(&self, now: &Now, family: &Family, error: TokenError) -> TokenError {
         let why = format!("{}: {}", error.code, error.description);
-        self.record_refusal(Some(&family.participant), Some(&family.client_name), &why);
+        let (participant, client) = (&family.participant, &family.client_name);
+        self.record_refusal(now, Some(participant), Some(client), &why);
         error
     }
 
@@ -588,7 +595,7 @@ impl SignIn {
     }
 
     /// Ends a family. A failure to write is logged: its tokens then stay valid, as records say.
-    fn end_family(&self, family: FamilyId, why: &str, now_ms: u64) {
+    fn end_family(&self, family: FamilyId, why: &str, now: &Now) {
         let id = family.to_string();
         let ended = self.access.change(|journal| {
             let Some(family) = journal.state(|state| state.family(&id).cloned()) else {
@@ -596,7 +603,7 @@ impl SignIn {
             };
             let records = [AccessRecord::FamilyEnded {
                 id: id.clone(),
-                at_ms: now_ms,
+                at_ms: now.ms,
             }];
             journal
                 .append(&records)
@@ -606,7 +613,7 @@ impl SignIn {
             Ok(Some(family))
         });
         if let Ok(Some(family)) = ended {
-            let permit = self.home.audit().reserve_or_count();
+            let permit = self.home.audit().reserve_or_count().from_address(now.from);
             let why = format!("reuse: {why}: {id}");
             Self::record(
                 permit,
@@ -636,7 +643,7 @@ impl SignIn {
         let Some(family) = family else { return Ok(()) };
         let client = params.get("client_id").map(identity::client_digest);
         let revoked = self
-            .blocking(move |me| me.revoke_family(family, client.as_deref(), now.ms))
+            .blocking(move |me| me.revoke_family(family, client.as_deref(), &now))
             .await;
         match revoked {
             Some(Ok(())) => Ok(()),
@@ -653,7 +660,7 @@ impl SignIn {
         &self,
         family: FamilyId,
         by: Option<&str>,
-        now_ms: u64,
+        now: &Now,
     ) -> Result<(), Refusal> {
         let id = family.to_string();
         self.access.change(|journal| {
@@ -666,10 +673,10 @@ impl SignIn {
                     "the token was given to another client",
                 ));
             }
-            let permit = self.home.audit().reserve_or_count();
+            let permit = self.home.audit().reserve_or_count().from_address(now.from);
             let records = [AccessRecord::FamilyEnded {
                 id: id.clone(),
-                at_ms: now_ms,
+                at_ms: now.ms,
             }];
             journal
                 .append(&records)

@@ -20,7 +20,7 @@ use crate::pages::{self, AskedPerson, PageForm};
 use crate::params::FormParams;
 use crate::redirect::{Destination, destination};
 use crate::request::{AuthRequest, RequestFault, may_redirect_error, read};
-use crate::service::{Now, SignIn};
+use crate::service::{Moment, Now, SignIn};
 
 const REQUEST: &str = "login-request";
 const WHO: &str = "login-consent";
@@ -98,6 +98,7 @@ impl SignIn {
             Ok(client) => client,
             Err(why) => {
                 self.record_refusal(
+                    now,
                     None,
                     None,
                     &format!("invalid_client: {}", why.for_operators()),
@@ -111,11 +112,17 @@ impl SignIn {
         let request = match now.with_terms(|terms| read(&params, &client, terms)) {
             Ok(request) => request,
             Err(RequestFault::Page(why)) => {
-                self.record_refusal(None, Some(client.shown()), "invalid_request: redirect_uri");
+                self.record_refusal(
+                    now,
+                    None,
+                    Some(client.shown()),
+                    "invalid_request: redirect_uri",
+                );
                 return stop(StatusCode::BAD_REQUEST, &why);
             }
             Err(RequestFault::Client(fault)) => {
                 self.record_refusal(
+                    now,
                     None,
                     Some(client.shown()),
                     &format!("{}: {}", fault.code, fault.description),
@@ -235,7 +242,7 @@ impl SignIn {
         browser: &Browser,
     ) -> Result<Open<'o>, Box<Response>> {
         self.read_form(now, params, browser).map_err(|why| {
-            self.record_refusal(None, None, why);
+            self.record_refusal(now, None, None, why);
             Box::new(stop(
                 StatusCode::FORBIDDEN,
                 "This page is too old, or was not opened in this browser.",
@@ -301,6 +308,7 @@ impl SignIn {
         let typed = params.get("code").unwrap_or_default().trim();
         let Some(participant) = self.identified(now, typed) else {
             self.record_refusal(
+                now,
                 None,
                 Some(&open.request.client_name),
                 "access_denied: a wrong code",
@@ -354,6 +362,7 @@ impl SignIn {
         });
         let Some(who) = who else {
             self.record_refusal(
+                now,
                 None,
                 Some(&open.request.client_name),
                 "invalid_request: another participant",
@@ -365,7 +374,7 @@ impl SignIn {
         };
         if params.get("decision") != Some("allow") {
             let why = "access_denied: the participant refused";
-            self.record_refusal(Some(&who.name), Some(&open.request.client_name), why);
+            self.record_refusal(now, Some(&who.name), Some(&open.request.client_name), why);
             let error = ("access_denied", "the person did not allow it");
             let location = open.request.error_location(now.public_url.as_str(), error);
             return redirect(&location, &self.sessions(now).leave());
@@ -408,9 +417,9 @@ impl SignIn {
             participant: person.name,
             mark,
         };
-        let at_ms = now.ms;
+        let at = now.moment();
         let code = self
-            .blocking(move |me| me.consented(grant, is_new, is_remembered, at_ms))
+            .blocking(move |me| me.consented(grant, is_new, is_remembered, at))
             .await
             .flatten();
         let issuer = now.public_url.as_str();
@@ -434,7 +443,7 @@ impl SignIn {
         grant: CodeConsent,
         is_new: bool,
         remembered: bool,
-        now_ms: u64,
+        at: Moment,
     ) -> Option<String> {
         let CodeConsent {
             request,
@@ -443,6 +452,7 @@ impl SignIn {
         } = &grant;
         let id = ParticipantId::new(participant).ok()?;
         let permit = self.home.audit().reserve_of(&id).ok()?;
+        let permit = permit.from_address(at.from);
         if is_new {
             let consent = Consent {
                 participant: participant.clone(),
@@ -452,7 +462,7 @@ impl SignIn {
                 resource: request.resource.clone(),
                 scopes: request.scopes.clone(),
                 remembered,
-                at_ms: now_ms,
+                at_ms: at.ms,
             };
             let written = self.access.change(|journal| {
                 journal
@@ -473,6 +483,6 @@ impl SignIn {
             RecordedVerdict::Admitted,
             what,
         );
-        Some(self.codes.lock().issue(grant, &random(), now_ms))
+        Some(self.codes.lock().issue(grant, &random(), at.ms))
     }
 }

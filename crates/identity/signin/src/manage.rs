@@ -1,6 +1,8 @@
 //! Acts of operators and participants about sign-ins: one-time codes, clients that have signed in,
 //! consents.
 
+use std::net::IpAddr;
+
 use auth::Participant;
 use identity::{AccessRecord, AccessState, Consent, Family};
 use identity::{Authority, TOKENS};
@@ -93,6 +95,8 @@ pub struct Asker<'a> {
     pub authority: Authority<'a>,
     /// Whether it may do so for others.
     pub for_others: bool,
+    /// The address from which it asks, if it asks from one.
+    pub from: Option<IpAddr>,
 }
 
 impl Asker<'_> {
@@ -117,6 +121,7 @@ impl SignIn {
     /// If there is no such participant, if it may do more, or if too many codes wait.
     pub fn one_time_code(&self, asker: &Asker<'_>, name: &str) -> Result<OneTimeCode, Refusal> {
         let permit = self.home.audit().reserve_of(&asker.by.id)?;
+        let permit = permit.from_address(asker.from);
         let end = self.make_code(asker, name);
         permit.write_change(
             (crate::LOGIN, name, None),
@@ -229,6 +234,7 @@ impl SignIn {
         is_sign_in: bool,
     ) -> Result<EndedSignIns, Refusal> {
         let permit = self.home.audit().reserve_of(&asker.by.id)?;
+        let permit = permit.from_address(asker.from);
         let what = if is_sign_in {
             "revoked"
         } else {
@@ -261,7 +267,7 @@ impl SignIn {
                 (families, consents)
             });
             self.may_end(asker, &families, &consents)?;
-            self.write_end(journal, &families, &consents)?;
+            self.write_end(journal, asker.from, &families, &consents)?;
             Ok(EndedSignIns {
                 clients: families.len(),
                 consents: consents.len(),
@@ -320,6 +326,7 @@ impl SignIn {
     fn write_end(
         &self,
         journal: &Ledger<AccessState>,
+        from: Option<IpAddr>,
         families: &[Family],
         consents: &[Consent],
     ) -> Result<(), Refusal> {
@@ -342,7 +349,7 @@ impl SignIn {
         for family in families {
             self.home
                 .sign_ins_changed(&family.participant, family.opens());
-            let permit = self.home.audit().reserve_or_count();
+            let permit = self.home.audit().reserve_or_count().from_address(from);
             let why = format!("revoked: {}", family.id);
             Self::record(
                 permit,

@@ -126,7 +126,7 @@ impl OwnPlace {
             return;
         };
         let own = identity::client_digest(CONSOLE_CLIENT);
-        let revoke = move |me: &SignIn| me.revoke_family(token.family, Some(&own), now.ms);
+        let revoke = move |me: &SignIn| me.revoke_family(token.family, Some(&own), &now);
         let _ = self.0.blocking(revoke).await;
     }
 }

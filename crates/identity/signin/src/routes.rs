@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use auth::Peer;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
@@ -179,8 +180,16 @@ async fn document(State(me): State<Arc<SignIn>>, method: Method, request: Reques
     response
 }
 
+/// Configuration and time for this request; `None` while signing in is disabled.
+fn now_of(me: &SignIn, request: &Request) -> Option<Now> {
+    let peer = request.extensions().get::<Peer>();
+    Some(me.now()?.asked_from(peer.map(|peer| peer.0)))
+}
+
 async fn authorize(State(me): State<Arc<SignIn>>, request: Request) -> Response {
-    let Some(now) = me.now() else { return absent() };
+    let Some(now) = now_of(&me, &request) else {
+        return absent();
+    };
     match RequestParts::read(request).await {
         Ok(asked) => me.authorize(&now, &asked.query, &asked.browser).await,
         Err(response) => response,
@@ -188,7 +197,9 @@ async fn authorize(State(me): State<Arc<SignIn>>, request: Request) -> Response 
 }
 
 async fn sign_in_form(State(me): State<Arc<SignIn>>, request: Request) -> Response {
-    let Some(now) = me.now() else { return absent() };
+    let Some(now) = now_of(&me, &request) else {
+        return absent();
+    };
     match RequestParts::read(request).await {
         Ok(asked) => me.sign_in(&now, form_of(&asked), &asked.browser).await,
         Err(response) => response,
@@ -196,7 +207,9 @@ async fn sign_in_form(State(me): State<Arc<SignIn>>, request: Request) -> Respon
 }
 
 async fn consent(State(me): State<Arc<SignIn>>, request: Request) -> Response {
-    let Some(now) = me.now() else { return absent() };
+    let Some(now) = now_of(&me, &request) else {
+        return absent();
+    };
     match RequestParts::read(request).await {
         Ok(asked) => me.consent(&now, form_of(&asked), &asked.browser).await,
         Err(response) => response,
@@ -214,7 +227,7 @@ async fn posted(
     method: Method,
     request: Request,
 ) -> Result<(Now, RequestParts), Response> {
-    let Some(now) = me.now() else {
+    let Some(now) = now_of(me, &request) else {
         return Err(absent());
     };
     match method {

@@ -78,15 +78,39 @@ pub(crate) fn bearer(name: &str, mark: &str) -> String {
     format!("{name} {mark}")
 }
 
+/// The time and the origin of an act that a request asks for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    /// In Unix milliseconds.
+    pub(crate) ms: u64,
+    /// The address from which the request came, if it came from one.
+    pub(crate) from: Option<IpAddr>,
+}
+
 /// Configuration and time while one request is answered.
 pub(crate) struct Now {
     config: Arc<IdentityConfig>,
     pub(crate) login: LoginConfig,
     pub(crate) public_url: PublicUrl,
     pub(crate) ms: u64,
+    /// The address from which the request came, if it came from one.
+    pub(crate) from: Option<IpAddr>,
 }
 
 impl Now {
+    /// The time and the origin of what the request asks for.
+    pub(crate) fn moment(&self) -> Moment {
+        Moment {
+            ms: self.ms,
+            from: self.from,
+        }
+    }
+
+    /// These, for a request that came from this address.
+    pub(crate) fn asked_from(self, from: Option<IpAddr>) -> Self {
+        Self { from, ..self }
+    }
+
     pub(crate) fn config(&self) -> &IdentityConfig {
         &self.config
     }
@@ -136,6 +160,7 @@ impl SignIn {
             login,
             public_url,
             ms: unix_ms(),
+            from: None,
         })
     }
 
@@ -235,11 +260,13 @@ impl SignIn {
     /// the first are written.
     pub(crate) fn record_refusal(
         &self,
+        now: &Now,
         participant: Option<&str>,
         client: Option<&str>,
         why: &str,
     ) {
         let permit = self.home.audit().reserve_or_count();
+        let permit = permit.from_address(now.from);
         let to: Vec<&str> = client.into_iter().collect();
         let from = participant.unwrap_or(UNKNOWN_PARTICIPANT);
         let refused = entry(None, from, LOGIN, RecordedVerdict::Refused);

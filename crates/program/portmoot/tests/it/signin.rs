@@ -240,36 +240,46 @@ impl Site {
     }
 
     /// Waits for an entry of the audit log about sign-ins: participant, verdict, and how its reason
-    /// begins.
+    /// begins. It has the address of the test.
     #[track_caller]
     fn recorded(&self, from: &str, verdict: &str, why: &str) {
         until(&format!("{from} {verdict} {why}"), || {
-            let is_it = |(of, as_, reason): &(String, String, String)| {
-                (of.as_str(), as_.as_str()) == (from, verdict) && reason.starts_with(why)
+            let audited = self.audited();
+            let mut entries = audited.iter();
+            let is_it = |entry: &&Value| {
+                entry["from"] == from
+                    && entry["verdict"] == verdict
+                    && entry["why"]
+                        .as_str()
+                        .is_some_and(|reason| reason.starts_with(why))
             };
-            self.audited().iter().any(is_it).then_some(())
+            let entry = entries.find(is_it)?;
+            assert_eq!(entry["address"], "127.0.0.1", "{entry}");
+            Some(())
         });
     }
 
-    /// Entries of the audit log about sign-ins that are on disk: participant, verdict and reason.
-    fn audited(&self) -> Vec<(String, String, String)> {
+    /// The number of entries about sign-ins whose reasons begin so.
+    fn audited_count(&self, why: &str) -> usize {
+        let reasons = self.reasons();
+        reasons.iter().filter(|one| one.starts_with(why)).count()
+    }
+
+    /// The reasons in the entries of the audit log about sign-ins that are on disk.
+    fn reasons(&self) -> Vec<String> {
+        let reason = |entry: &Value| entry["why"].as_str().unwrap_or_default().to_owned();
+        self.audited().iter().map(reason).collect()
+    }
+
+    /// Entries of the audit log about sign-ins that are on disk.
+    fn audited(&self) -> Vec<Value> {
         let printed = self
             .home
             .run(&["audit", "query", "portmoot/login", "--json"])
             .expect(0)
             .stdout;
         let answer: Value = serde_json::from_str(&printed).unwrap();
-        let entries = answer["entries"].as_array().unwrap().clone().into_iter();
-        let text = |entry: &Value, name: &str| entry[name].as_str().unwrap_or_default().to_owned();
-        entries
-            .map(|entry| {
-                (
-                    text(&entry, "from"),
-                    text(&entry, "verdict"),
-                    text(&entry, "why"),
-                )
-            })
-            .collect()
+        answer["entries"].as_array().unwrap().clone()
     }
 }
 

@@ -6,8 +6,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use node::{ConveyedEnds, NodeStanding, OtherHome};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, copy};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, Interest, copy};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
@@ -118,6 +119,9 @@ async fn convey(
     };
     let deadline = Instant::now() + HOME_WAIT;
     loop {
+        if has_left(&client) {
+            return tracing::trace!("a client left before there was a home");
+        }
         if let Some(gateway) = shared.gateway() {
             return gateway.conveyed(client, peer, at).await;
         }
@@ -195,6 +199,13 @@ async fn moved(shared: &Shared, home: &OtherHome) {
 /// Whether another home has begun. What is known of homes may be older than the one at hand.
 fn is_after(now: Option<&OtherHome>, home: &OtherHome) -> bool {
     now.is_some_and(|now| now.epoch > home.epoch)
+}
+
+/// Whether a client has ended its side: it waits for no answer any more, and what it has sent is not
+/// to be carried out later.
+fn has_left(client: &TcpStream) -> bool {
+    let ready = client.ready(Interest::READABLE).now_or_never();
+    ready.is_some_and(|ready| ready.is_ok_and(|ready| ready.is_read_closed()))
 }
 
 /// Whether a client asks whether the gateway is healthy or ready. It learns at once that there is
@@ -285,5 +296,21 @@ mod tests {
         assert!(!is_after(None, &at) && !is_after(Some(&at), &at));
         assert!(!is_after(Some(&home("a", 1)), &at));
         assert!(is_after(Some(&home("a", 3)), &at));
+    }
+
+    #[tokio::test]
+    async fn a_client_that_leaves_is_noticed_although_it_has_sent_something() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap())
+            .await
+            .unwrap();
+        let (accepted, _) = listener.accept().await.unwrap();
+        client.write_all(b"POST / HTTP/1.1\r\n").await.unwrap();
+        accepted.readable().await.unwrap();
+        assert!(!has_left(&accepted));
+        drop(client);
+        while !has_left(&accepted) {
+            tokio::task::yield_now().await;
+        }
     }
 }

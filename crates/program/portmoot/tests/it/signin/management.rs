@@ -147,14 +147,15 @@ fn every_event_of_a_sign_in_is_in_the_audit_log() {
     site.recorded("ann", "admitted", "stepped up: ");
     // Signed in once more with no more than before: that is no step.
     sign_in("all");
-    let said = |what: &str| {
-        site.audited()
-            .iter()
-            .filter(|(_, _, why)| why.starts_with(what))
-            .count()
-    };
-    until("it is recorded", || (said("issued: ") == 2).then_some(()));
-    assert_eq!(said("stepped up: "), 1, "{:?}", site.audited());
+    until("it is recorded", || {
+        (site.audited_count("issued: ") == 2).then_some(())
+    });
+    assert_eq!(
+        site.audited_count("stepped up: "),
+        1,
+        "{:?}",
+        site.reasons()
+    );
     let revoke = [
         ("client_id", client.as_str()),
         ("token", next.refresh.as_str()),

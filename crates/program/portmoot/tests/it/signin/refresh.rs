@@ -22,14 +22,9 @@ fn tokens_are_renewed_and_each_refresh_token_has_one_successor() {
     for access in [&first.access, &all[0].access, &next.access] {
         assert_eq!(site.initialize("/mcp", access), 200);
     }
-    let refreshed = |what: &str| {
-        site.audited()
-            .iter()
-            .filter(|(_, _, why)| why.starts_with(what))
-            .count()
-    };
     until("all are recorded", || {
-        (refreshed("refreshed: ") == 2 && refreshed("refreshed again: ") == 4).then_some(())
+        let counts = ["refreshed: ", "refreshed again: "].map(|why| site.audited_count(why));
+        (counts == [2, 4]).then_some(())
     });
     // The first one is two generations old: its client would not use it.
     assert_eq!(
