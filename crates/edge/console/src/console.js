@@ -90,7 +90,12 @@ doc.addEventListener('focusin', event => {
 });
 doc.addEventListener('input', event => { if (cardOf(event.target)) cardOf(event.target).dataset.dirty = 1; });
 // Acts on a card are sent without leaving the page.
-const come = card => localize(card, since.set(card, performance.now()));
+// What has come counts as there once it is on the screen: on a busy machine, or behind another tab, that is later.
+const come = card => {
+	since.set(card, Infinity);
+	requestAnimationFrame(() => since.set(card, performance.now()));
+	localize(card);
+};
 const take = (card, fresh) => {
 	const had = card.contains(doc.activeElement), chosen = one('.choose', card);
 	// The same request stays chosen.

@@ -211,6 +211,14 @@ fn a_session_goes_on_with_renewed_tokens_until_its_provider_refuses() {
     );
 }
 
+/// Types a code of the gateway into its own page. The page before it has a field of the same name.
+#[track_caller]
+fn types_at_own_page(browser: &Browser, code: &Value) {
+    let of_page = |what: &str| format!("form[action*=authorize] {what}");
+    browser.fill(&of_page("#code"), code.as_str().unwrap());
+    browser.click(&of_page("button.main"));
+}
+
 #[test]
 fn a_person_signs_in_at_the_gateways_own_authorization_server() {
     let corp = Corp::start(600, "4s");
@@ -225,8 +233,7 @@ fn a_person_signs_in_at_the_gateways_own_authorization_server() {
         serde_json::from_str::<Value>(&ran.stdout).unwrap()
     };
     let code = run(&["login", "code", "ann"])["code"].clone();
-    browser.fill("#code", code.as_str().unwrap());
-    browser.click("button.main");
+    types_at_own_page(&browser, &code);
     browser.reads("main", "The gateway’s console");
     browser.click("button[value=allow]");
     browser.reads("form.who", "ann");
@@ -246,8 +253,7 @@ fn a_person_signs_in_at_the_gateways_own_authorization_server() {
     browser.go(&corp.console("/servers"));
     browser.click(OWN);
     let code = run(&["login", "code", "ann"])["code"].clone();
-    browser.fill("#code", code.as_str().unwrap());
-    browser.click("button.main");
+    types_at_own_page(&browser, &code);
     browser.click("button[value=allow]");
     browser.reads("form.who", "ann");
     run(&["clients", "revoke", "portmoot-console"]);
