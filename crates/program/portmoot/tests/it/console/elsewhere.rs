@@ -175,6 +175,7 @@ fn a_person_signs_in_at_an_identity_provider_without_a_script() {
     // Who has no place here learns why.
     browser.go(&format!("{}/session/end", corp.provider.issuer()));
     browser.click("[name=logout]");
+    browser.reads("body", "Sign-out Success");
     browser.go(&corp.console(""));
     browser.click(CORP);
     Corp::says_who(&browser, "bob");
