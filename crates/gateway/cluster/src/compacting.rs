@@ -120,7 +120,7 @@ impl<R: HomeLine> Homes<R> {
         self.push(effect);
     }
 
-    /// What is before this sequence was removed.
+    /// Notes that the messages before this sequence are removed.
     pub(crate) fn purged(&mut self, shard: &Shard, before: u64) {
         if let Some(home) = self.home_mut(shard) {
             home.purging.is_done |= home.purging.before == before;

@@ -69,7 +69,7 @@ pub enum HomeEvent<R> {
         /// The lines.
         lines: Vec<R>,
     },
-    /// What is before this sequence was removed from a shard's journal.
+    /// The messages of a shard before this sequence are removed from the log.
     Purged {
         /// The shard.
         shard: Shard,

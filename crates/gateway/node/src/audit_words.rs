@@ -63,7 +63,7 @@ pub struct NodeEntries {
     pub is_cut: bool,
 }
 
-/// What the check of a node's log has found.
+/// The result of the check of a node's log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeLog {
     /// The number of its entries.

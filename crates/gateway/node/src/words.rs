@@ -153,17 +153,26 @@ impl Words {
 
     /// The newest entries of its log that match.
     async fn audit(&self, question: AuditQuestion) -> Option<Bytes> {
-        let _place = self.audits.acquire().await.ok()?;
+        let place = Arc::clone(&self.audits).acquire_owned().await.ok()?;
         let directory = Arc::clone(&self.directory);
-        let read = spawn_blocking(move || audit_words::entries(&directory, &question)).await;
+        let read = spawn_blocking(move || {
+            // Until the log is read, also if no one waits for it any more.
+            let _place = place;
+            audit_words::entries(&directory, &question)
+        });
+        let read = read.await;
         read.ok()?.inspect_err(unread).ok().as_ref().map(written)
     }
 
     /// The check of its log.
     async fn verify(&self) -> Option<Bytes> {
-        let _place = self.audits.acquire().await.ok()?;
+        let place = Arc::clone(&self.audits).acquire_owned().await.ok()?;
         let directory = Arc::clone(&self.directory);
-        let read = spawn_blocking(move || audit_words::check(&directory)).await;
+        let read = spawn_blocking(move || {
+            let _place = place;
+            audit_words::check(&directory)
+        });
+        let read = read.await;
         read.ok()?.inspect_err(unread).ok().as_ref().map(written)
     }
 

@@ -39,7 +39,7 @@ impl World {
         }
     }
 
-    /// What is in force is written in place of all before, in a shard that is at home somewhere.
+    /// Has the home of a shard write a snapshot, if the shard has one.
     fn compacts(&mut self, node: usize) {
         let shard = self.prng.any(&[Shard::Common, topic()]);
         let node = self.a_home_or(&shard, node);

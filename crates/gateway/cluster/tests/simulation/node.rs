@@ -202,7 +202,7 @@ impl Node {
         self.tokens.clear();
     }
 
-    /// What is in force of a shard.
+    /// The lines of a shard that are in force.
     pub(crate) fn in_force(&self, shard: &Shard) -> Vec<Line> {
         if *shard == topic() {
             return self.topic.iter().copied().map(Line::new).collect();

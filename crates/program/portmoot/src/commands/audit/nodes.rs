@@ -139,7 +139,7 @@ pub(super) async fn verify(config: &ConfigArgs, output: Output) -> Result<Exit, 
     })
 }
 
-/// What a node says of its log.
+/// The check of one node's log.
 struct NamedLog {
     node: String,
     /// `None` if it keeps none.

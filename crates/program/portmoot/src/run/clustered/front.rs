@@ -119,9 +119,6 @@ async fn convey(
     };
     let deadline = Instant::now() + HOME_WAIT;
     loop {
-        if has_left(&client) {
-            return tracing::trace!("a client left before there was a home");
-        }
         if let Some(gateway) = shared.gateway() {
             return gateway.conveyed(client, peer, at).await;
         }
@@ -145,6 +142,10 @@ async fn convey(
             return;
         }
         sleep(LOOK).await;
+        // Only one that waited: a client may end its side with its request, and read the answer.
+        if has_left(&client) {
+            return tracing::trace!("a client left before there was a home");
+        }
     }
 }
 
