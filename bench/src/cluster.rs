@@ -1,9 +1,11 @@
-//! What a cluster costs: calls at its home, and at another node, beside those at a gateway alone;
-//! and the time until calls are answered again when its home dies, or is stopped.
+//! What a cluster costs: calls at its home, at another node, and at both at once, beside those at a
+//! gateway alone; calls that another node conveys to the home; and the time until those are answered
+//! again when the home dies, or is stopped.
 
 use std::fs;
 use std::net::TcpStream;
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::flags::Flags;
@@ -13,8 +15,10 @@ use crate::table::{Figures, median};
 const ALONE: u16 = 19_060;
 const NODES: [u16; 2] = [19_061, 19_062];
 const NATS: u16 = 19_063;
-/// The name of the demo server's tool, as clients have it.
+/// The name of the demo server's tool, as clients have it. Each node calls it.
 const TOOL: &str = "demo_echo";
+/// That of a server which the home alone calls.
+const KEPT: &str = "kept_echo";
 /// The time after which a call that is not answered is asked again.
 const ANSWER_MAX: &str = "1";
 /// The longest time that a take-over may take before the bench gives up.
@@ -58,7 +62,8 @@ fn node(stage: &Stage, port: u16) -> Server {
     }
     let config = format!(
         "[cluster]\nname = \"bench\"\nnats = [\"nats://127.0.0.1:{NATS}\"]\nkey_file = {:?}\n\
-         node = \"n{port}\"\n[servers.demo]\ntype = \"demo\"\n",
+         node = \"n{port}\"\n[servers.demo]\ntype = \"demo\"\n\
+         [servers.kept]\ntype = \"demo\"\nplacement = \"home\"\n",
         key.display().to_string()
     );
     stage.gateway(port, &config)
@@ -67,7 +72,8 @@ fn node(stage: &Stage, port: u16) -> Server {
 /// One row: where calls go, and the processes that work for them.
 struct Row<'s> {
     label: &'static str,
-    port: u16,
+    ports: Vec<u16>,
+    tool: &'static str,
     servers: Vec<&'s Server>,
     rounds: Vec<Figures>,
 }
@@ -88,9 +94,18 @@ fn calls(stage: &Stage, flags: &Flags, nats: &Server) {
     println!("|---|---|---|---|---|---|---|");
     for connections in [1, 16] {
         let mut rows = [
-            Row::of("a gateway alone", ALONE, &[&alone]),
-            Row::of("the home of a cluster", home.port, &[home]),
-            Row::of("another node", other.port, &[home, other, nats]),
+            Row::of("a gateway alone", &[ALONE], &[&alone]),
+            Row::of("the home of a cluster", &[home.port], &[home]),
+            Row::of("another node", &[other.port], &[other]),
+            Row::of("both nodes", &NODES, &[home, other, nats]),
+            Row {
+                tool: KEPT,
+                ..Row::of(
+                    "the home, by another node",
+                    &[other.port],
+                    &[home, other, nats],
+                )
+            },
         ];
         for _ in 0..flags.get("--rounds", 5) {
             for row in &mut rows {
@@ -102,25 +117,61 @@ fn calls(stage: &Stage, flags: &Flags, nats: &Server) {
 }
 
 impl<'s> Row<'s> {
-    fn of(label: &'static str, port: u16, servers: &[&'s Server]) -> Self {
+    fn of(label: &'static str, ports: &[u16], servers: &[&'s Server]) -> Self {
         Self {
             label,
-            port,
+            ports: ports.to_vec(),
+            tool: TOOL,
             servers: servers.to_vec(),
             rounds: Vec::new(),
         }
     }
 
+    /// Makes calls at all ports at once, by an equal part of the connections each.
     fn measure(&mut self, stage: &Stage, connections: usize, secs: f64) {
-        let mut words = split(&format!(
-            "--to 127.0.0.1:{} --era legacy --tool {TOOL} -c {connections} --warmup 0.3 --secs {secs}",
-            self.port
-        ));
-        for server in &self.servers {
-            words.extend(["--pid".to_owned(), server.pid().to_string()]);
-        }
-        self.rounds.push(stage.load(&words));
+        let each = (connections / self.ports.len()).max(1);
+        let words = |port: &u16| {
+            let mut words = split(&format!(
+                "--to 127.0.0.1:{port} --era legacy --tool {} -c {each} --warmup 0.3 --secs {secs}",
+                self.tool
+            ));
+            for server in &self.servers {
+                words.extend(["--pid".to_owned(), server.pid().to_string()]);
+            }
+            words
+        };
+        let loads: Vec<Figures> = thread::scope(|scope| {
+            let begun: Vec<_> = self
+                .ports
+                .iter()
+                .map(|port| {
+                    let words = words(port);
+                    scope.spawn(move || stage.load(&words))
+                })
+                .collect();
+            let ended = begun.into_iter().map(|load| load.join());
+            ended.map(|load| load.expect("a load")).collect()
+        });
+        self.rounds.push(together(&loads));
     }
+}
+
+/// The figures of several loads at once. Each has counted the processor time of all processes.
+fn together(loads: &[Figures]) -> Figures {
+    let sum = |name: &str| -> f64 { loads.iter().map(|load| load.get(name)).sum() };
+    let rate = sum("calls_per_s");
+    let cpu: f64 = loads
+        .iter()
+        .map(|load| load.get("cpu_us") * load.get("calls_per_s"))
+        .sum();
+    let count = loads.len() as f64;
+    let mut all = loads.first().cloned().unwrap_or_default();
+    all.set("calls_per_s", rate);
+    all.set("cpu_us", cpu / count / rate);
+    for name in ["p50_us", "p99_us"] {
+        all.set(name, sum(name) / count);
+    }
+    all
 }
 
 fn print(connections: usize, rows: &[Row<'_>]) {
@@ -178,7 +229,7 @@ fn takeover(stage: &Stage, home: &Server, signal: &str, other: u16) -> f64 {
         .status();
     loop {
         let words = format!(
-            "--to 127.0.0.1:{other} --era legacy --tool {TOOL} -c 1 --calls 1 --secs {ANSWER_MAX}"
+            "--to 127.0.0.1:{other} --era legacy --tool {KEPT} -c 1 --calls 1 --secs {ANSWER_MAX}"
         );
         let figures = stage.load(&split(&words));
         let is_gone = TcpStream::connect(("127.0.0.1", home.port)).is_err();

@@ -28,6 +28,11 @@ impl Figures {
             .unwrap_or(0.0)
     }
 
+    /// Sets one figure.
+    pub fn set(&mut self, name: &str, value: f64) {
+        self.0.insert(name.to_owned(), value.to_string());
+    }
+
     /// What the first wrong answer was.
     pub fn first_wrong(&self) -> &str {
         self.0.get("first_wrong").map_or("", String::as_str)

@@ -55,6 +55,12 @@ impl Entry {
         Some(Entry::from_members(owner, members))
     }
 
+    /// The record in it, if this is its owner.
+    #[must_use]
+    pub fn record_of<F: Fold>(&self) -> Option<Result<F::Record, serde_json::Error>> {
+        (self.owner() == F::OWNER).then(|| serde_json::from_slice(self.body()))
+    }
+
     /// The name of its owner.
     #[must_use]
     pub fn owner(&self) -> &str {

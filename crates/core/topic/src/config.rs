@@ -170,6 +170,9 @@ pub struct TopicSettings {
     pub mirrors: bool,
     /// The number of its messages that are kept.
     pub kept: RingLimits,
+    /// Whether it is a branch: another process has its proposals and its room, so that it carries out
+    /// what needs neither, and holds nothing.
+    pub is_branch: bool,
 }
 
 impl Default for TopicSettings {
@@ -178,6 +181,7 @@ impl Default for TopicSettings {
             limits: Limits::default(),
             mirrors: true,
             kept: RingLimits::default(),
+            is_branch: false,
         }
     }
 }

@@ -353,9 +353,11 @@ impl<H: Handles> Topic<H> {
             limits,
             mirrors,
             kept,
+            is_branch,
         } = settings;
         self.limits = limits;
         self.mirrors = mirrors;
+        self.is_branch = is_branch;
         self.ring.keep(kept);
     }
 

@@ -192,6 +192,11 @@ fn words(cause: Cause) -> Refusal {
             "none of the participants that would carry this out is here at the moment, so it was not approved",
             Some("it is still pending: approve it once they are back"),
         ),
+        Cause::Elsewhere => (
+            Code::LogUnavailable,
+            "another node of the cluster decides about this now",
+            Some("make the request again"),
+        ),
         Cause::LogUnavailable => (
             Code::LogUnavailable,
             "this cannot be written down now, so it was not done",

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use model::method::TASK_RESULT;
+use model::method::{CALL_TOOL, TASK_RESULT};
 use model::{
     LinkId, ListKind, Method, MethodFacts, Narrowing, OperationId, Outcome, ParticipantId, Refusal,
 };
@@ -201,8 +201,11 @@ impl<H: Handles> Topic<H> {
         }
         let asked = request.target.and_then(PublicTarget::context);
         let own_name = own_name_of(&route, asked);
-        // A held read may never run.
         let is_admitted = matches!(judgement, Judgement::Admitted(_));
+        if self.is_branch && !is_admitted {
+            return Err(self.not_admitted(request, Cause::Elsewhere));
+        }
+        // A held read may never run.
         let reads_app = is_admitted && reads_app(&request.method, &route);
         Ok(Opening {
             server,
@@ -213,6 +216,43 @@ impl<H: Handles> Topic<H> {
             verdict: judgement.verdict(route.upstream.clone(), own_name.clone()),
             own_name,
         })
+    }
+
+    /// Whether there is a listener to whom calls of others are shown.
+    pub fn shows_calls(&self) -> bool {
+        self.mirrors && self.members.watchers() > 0
+    }
+
+    /// The server of a tool, if a branch may make a call of it for a link: its caller may make it
+    /// without a decision, and has no limit of its own. Rules aside; the query takes no token of the
+    /// rate.
+    pub fn plain_server(
+        &self,
+        link: LinkId,
+        narrowing: Option<&Narrowing>,
+        tool: &str,
+    ) -> Option<H::Server> {
+        let (link, member) = self.members.linked(link)?;
+        if member.bucket.is_some() || self.is_braked(&member.id) {
+            return None;
+        }
+        let target = PublicTarget::Tool(tool);
+        let route = self.catalog.resolve(link.overrides(), Some(target))?;
+        if Some(route.index) == self.catalog.builtin() {
+            return None;
+        }
+        let granted = link.granted(member, narrowing);
+        let context = route.ruled_context(Some(tool));
+        let method = CALL_TOOL.name;
+        judge(&granted, method, context, route.upstream.as_str()).ok()?;
+        let overrides = link.overrides();
+        if self
+            .catalog
+            .withholds(overrides, route.index, method, &route.own)
+        {
+            return None;
+        }
+        self.members.get(self.seat_at(route.index)?)?.server.clone()
     }
 
     /// The refusal of a request that is not admitted.
@@ -487,7 +527,7 @@ impl<H: Handles> Topic<H> {
     /// Whether watchers are shown a call that goes to this server: one that an MCP client makes
     /// itself. What participants request in the room is there as an envelope.
     fn is_mirrored(&self, operation: &Operation<H>, server: &ParticipantId) -> bool {
-        if !self.mirrors || self.members.watchers() == 0 {
+        if !self.shows_calls() {
             return false;
         }
         let calls_builtin = self

@@ -35,6 +35,7 @@ pub struct Topic<H: Handles> {
     pub(crate) name: TopicName,
     pub(crate) limits: Limits,
     pub(crate) mirrors: bool,
+    pub(crate) is_branch: bool,
     pub(crate) direct: u64,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) members: Members<H>,
@@ -100,11 +101,13 @@ impl<H: Handles> Topic<H> {
             limits,
             mirrors,
             kept,
+            is_branch,
         } = settings;
         Self {
             name,
             limits,
             mirrors,
+            is_branch,
             direct,
             catalog: Arc::new(Catalog::new(&upstreams, limits)),
             members: Members::new(guests),

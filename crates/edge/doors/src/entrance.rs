@@ -9,14 +9,15 @@ use axum::Router;
 use control::Registry;
 use gateway::Dispatch;
 use platform::Mutex;
-use store::StoreError;
+use store::{Entry, StoreError};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::http::{self, Endpoints, SocketEnds};
 use crate::links::ClientLinks;
+use crate::nodes::OtherNodes;
 use crate::outlet::Visitor;
 use crate::pipe;
 
@@ -36,8 +37,21 @@ impl Doors {
     /// # Errors
     /// When the journal has a record of sessions that cannot be read.
     pub fn new(registry: Arc<Registry>, pages: Router) -> Result<Self, StoreError> {
+        Self::of_node(registry, pages, None)
+    }
+
+    /// The doors of a node of a cluster. A branch makes plain calls itself, and passes all other
+    /// requests on to the home. Must be called inside a runtime.
+    ///
+    /// # Errors
+    /// As [`Doors::new`].
+    pub fn of_node(
+        registry: Arc<Registry>,
+        pages: Router,
+        nodes: Option<Arc<dyn OtherNodes>>,
+    ) -> Result<Self, StoreError> {
         let links = ClientLinks::start(registry)?;
-        let endpoints = Endpoints::new(Arc::clone(&links), pages);
+        let endpoints = Endpoints::new(Arc::clone(&links), pages, nodes);
         let [stop, closing] = [(); 2].map(|()| watch::Sender::new(false));
         Ok(Self {
             links,
@@ -105,6 +119,21 @@ impl Doors {
         };
         let endpoints = Arc::clone(&self.endpoints);
         http::serve_conveyed(io, ends, endpoints, self.stop.subscribe()).await
+    }
+
+    /// Serves a connection that a branch has accepted at the address `at`.
+    pub async fn accepted(&self, socket: TcpStream, client: IpAddr, at: SocketAddr) {
+        let ends = SocketEnds {
+            peer: client,
+            at: Some(at),
+        };
+        let endpoints = Arc::clone(&self.endpoints);
+        http::serve_accepted(socket, ends, endpoints, self.stop.subscribe()).await;
+    }
+
+    /// Takes over which sessions have ended, from entries that another process has written.
+    pub fn follow(&self, entries: &[Entry]) {
+        self.links.follow(entries);
     }
 
     /// Serves HTTP on an open connection. Does not wait for a stream or WebSocket that the

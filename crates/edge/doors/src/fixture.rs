@@ -73,6 +73,7 @@ pub(crate) fn registry_for(config: Config, identities: Identities) -> Arc<Regist
         journal: None,
         audit,
         accounts,
+        branch: None,
     })
     .unwrap()
 }

@@ -5,6 +5,7 @@ mod authorization;
 mod body;
 mod connection;
 mod cors;
+mod elsewhere;
 mod endpoint;
 mod events;
 mod framed;
@@ -22,6 +23,7 @@ mod places;
 mod problem;
 mod progress;
 mod proto;
+mod relay;
 mod request;
 mod respond;
 mod response;
@@ -54,10 +56,11 @@ use hyper_util::rt::TokioIo;
 use model::{Refusal, TopicName};
 use tls::ServerTls;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpSocket};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 
 use crate::links::ClientLinks;
+use crate::nodes::{OtherNodes, PassedEnds};
 use arrived::Arrived;
 pub(crate) use arrived::SocketEnds;
 use body::Body;
@@ -72,6 +75,7 @@ use paths::topic_of;
 use places::{Place, Places, Standing};
 #[cfg(test)]
 pub(crate) use progress::WRITE_STALLED_MAX;
+use relay::Relay;
 use request::after_body;
 use timer::{Alarm, Deadline, HeadTimer};
 
@@ -91,11 +95,17 @@ pub(crate) struct Endpoints {
     pages: Router,
     /// Places of connections, those that other nodes convey too.
     places: Arc<Places>,
+    /// The other nodes of the cluster, if this is one.
+    nodes: Option<Arc<dyn OtherNodes>>,
 }
 
 impl Endpoints {
     /// The endpoints of a gateway, with these pages beside MCP.
-    pub(crate) fn new(links: Arc<ClientLinks>, pages: Router) -> Arc<Self> {
+    pub(crate) fn new(
+        links: Arc<ClientLinks>,
+        pages: Router,
+        nodes: Option<Arc<dyn OtherNodes>>,
+    ) -> Arc<Self> {
         let limits = links.registry.limits();
         let places = Places::new(limits.connections_max, limits.participant_connections_max);
         Arc::new(Self {
@@ -103,7 +113,19 @@ impl Endpoints {
             pairs: Arc::default(),
             pages,
             places,
+            nodes,
         })
+    }
+
+    /// The ways of a client's connection to other nodes.
+    fn relay(&self, ends: SocketEnds) -> Option<Box<Relay>> {
+        let nodes = self.nodes.as_ref()?;
+        let passed = PassedEnds {
+            client: ends.peer,
+            at: ends.at,
+        };
+        let is_branch = self.links.registry.is_branch();
+        Some(Box::new(Relay::new(nodes, passed, is_branch)))
     }
 }
 
@@ -156,7 +178,12 @@ pub(crate) async fn serve(
                     peer: peer.ip(),
                     at: socket.local_addr().ok(),
                 };
-                let arrived = Arrived { socket, ends };
+                let relay = endpoints.relay(ends);
+                let arrived = Arrived {
+                    socket,
+                    ends,
+                    relay,
+                };
                 tokio::spawn(serve_socket(arrived, tls, endpoints, stop, place));
             }
             Err(error) => {
@@ -194,8 +221,36 @@ pub(crate) async fn serve_conveyed(
     };
     let place = places.enter(ends.peer, free);
     let tls = endpoints.links.registry.config().doors.tls.clone();
-    serve_socket(Arrived { socket, ends }, tls, endpoints, stop, place).await;
+    // One that is for a branch is passed on no more.
+    let relay = endpoints.relay(ends).filter(|relay| !relay.is_branch);
+    let arrived = Arrived {
+        socket,
+        ends,
+        relay,
+    };
+    serve_socket(arrived, tls, endpoints, stop, place).await;
     Ok(())
+}
+
+/// Serves a connection that a node which is not the home has accepted, once there is a place for it.
+pub(crate) async fn serve_accepted(
+    socket: TcpStream,
+    ends: SocketEnds,
+    endpoints: Arc<Endpoints>,
+    stop: watch::Receiver<bool>,
+) {
+    let places = Arc::clone(&endpoints.places);
+    let Some(free) = places.one_free().await else {
+        return;
+    };
+    let place = places.enter(ends.peer, free);
+    let relay = endpoints.relay(ends);
+    let arrived = Arrived {
+        socket,
+        ends,
+        relay,
+    };
+    serve_socket(arrived, None, endpoints, stop, place).await;
 }
 
 /// Serves one connection. Its task lives until it is known what the connection becomes, so what few
@@ -210,11 +265,16 @@ async fn serve_socket(
     if let Some(tls) = tls {
         return Box::pin(secure_connection(arrived, tls, endpoints, stop, place)).await;
     }
-    let Arrived { socket, ends } = arrived;
+    let Arrived {
+        socket,
+        ends,
+        relay,
+    } = arrived;
     let shown = ConnectionEnds {
         certificate: None,
         authority: ends.at.map(|at| at.to_string().into()),
         peer: Some(ends.peer),
+        relay,
     };
     connection(socket, endpoints, stop, Some(place), shown).await;
 }
@@ -402,10 +462,19 @@ async fn answered(
     connection: Arc<Connection>,
     request: Request<Incoming>,
 ) -> Response<Body> {
+    let (mut parts, body) = request.into_parts();
+    if let Some(relay) = &connection.relay
+        && relay.is_branch
+        && !elsewhere::may_be_own(relay, &connection, &parts)
+    {
+        let request = Request::from_parts(parts, body);
+        let client = Arc::clone(&connection.client);
+        // Its memory is on the heap: no other gateway needs it.
+        return Box::pin(relay.to_home(client, request)).await;
+    }
     if !endpoints.links.registry.audit.may_act() {
         return problem::moved();
     }
-    let (mut parts, body) = request.into_parts();
     if let Some(uri) = without_slash(&parts.uri) {
         parts.uri = uri;
     }
@@ -656,8 +725,6 @@ fn without_slash(uri: &Uri) -> Option<Uri> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::net::TcpStream;
-
     use super::*;
 
     /// Bytes of the future that a function returns.

@@ -18,6 +18,9 @@ use crate::outlet::Visitor;
 use crate::reply::{Owed, SinkReply};
 use crate::stream::Stream;
 
+/// The notification by which a client cancels a request.
+pub(crate) const CANCELLED: &str = "notifications/cancelled";
+
 /// Reads an `initialize` request (MCP 2025-11-25, "Lifecycle"): what its client declares, with the
 /// revision that both speak.
 ///
@@ -153,7 +156,7 @@ pub(crate) fn take(dispatch: &Arc<Dispatch>, link: &Link, params: &Params<'_>) {
     let message = params.message();
     match message.shape() {
         MessageKind::Request => {}
-        MessageKind::Notification if params.method() == "notifications/cancelled" => {
+        MessageKind::Notification if params.method() == CANCELLED => {
             if let Some(id) = params.request_id() {
                 dispatch.cancel(link, Tag::of_client(id));
             }

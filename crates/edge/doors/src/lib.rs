@@ -17,6 +17,7 @@ mod links;
 mod listening;
 mod liveness;
 mod modern;
+mod nodes;
 mod outlet;
 mod pipe;
 mod proto;
@@ -29,6 +30,7 @@ mod unread;
 
 pub use duplex::linger;
 pub use entrance::Doors;
+pub use nodes::{NoNode, NodeWire, OtherNodes, PassedEnds, PassedTo, ReachingNode};
 pub use pipe::first_byte;
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use control::{CallerLinks, Registry};
 use gateway::{Dispatch, Joining, Link};
 use model::{Form, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::{Mutex, MutexGuard, unix_ms};
-use store::{JournalWriter, Ledger, StoreError};
+use store::{Entry, JournalWriter, Ledger, StoreError};
 use tokio::sync::{Notify, oneshot};
 use upstream::ClientProfile;
 use wire::mcp::Version;
@@ -189,10 +189,30 @@ impl ClientLinks {
         self.begin_session(id, visitor, client).ok()
     }
 
-    /// Ends a session because its client wants it.
-    pub(crate) fn close_session(&self, session: &Session) {
+    /// Ends a session because its client wants it. The receiver learns when that is in the journal, and
+    /// in a cluster in force at every node.
+    pub(crate) fn close_session(&self, session: &Session) -> oneshot::Receiver<()> {
         if let Some(session) = self.sessions.close(session) {
             end(&session);
+        }
+        self.write_ended()
+    }
+
+    /// Ends the sessions of which these entries say that they have ended: another process has written
+    /// them.
+    pub(crate) fn follow(&self, entries: &[Entry]) {
+        for entry in entries {
+            match entry.record_of::<KeptSessions>() {
+                None => {}
+                Some(Ok(SessionRecord::SessionsEnded(ended))) => {
+                    let by = ended.by.as_deref().unwrap_or_default();
+                    let marks = ended.marks.iter().map(|mark| Mark::of(mark));
+                    for session in self.sessions.end_elsewhere(by, marks) {
+                        end(&session);
+                    }
+                }
+                Some(Err(why)) => tracing::error!(%why, "an entry about sessions cannot be read"),
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use gateway::{Call, Passed, Questioned, Reply, Respell, Undelivered};
 use json::Splice;
-use model::{Answer, ListKind, OperationId, Refusal, RefusalCode};
+use model::{Answer, ListKind, Refusal, RefusalCode};
 use platform::{Mutex, Taken};
 use wire::mcp::{ListNames, Params, listen, meta, relay};
 use wire::rpc::{self, Id, Message};
@@ -173,7 +173,7 @@ impl<S: Sink> Reply for ListenReply<S> {
         Err(Undelivered::OtherForm)
     }
 
-    fn withdraw_question(&self, _: &Call, _: OperationId) {}
+    fn withdraw_question(&self, _: &Call, _: u64) {}
 
     fn list_changed(&self, call: &Call, list: ListKind) -> Result<(), Undelivered> {
         let (Some(id), list) = (id_of(call), list.notified()) else {

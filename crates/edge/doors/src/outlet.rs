@@ -7,7 +7,7 @@ use auth::Participant;
 use bytes::Bytes;
 use control::Bounds;
 use gateway::{Dispatch, Link, Outlet, Passed, Questioned, Undelivered};
-use model::{Form, ListKind, OperationId};
+use model::{Form, ListKind};
 use tokio::sync::Notify;
 use topic::Ended;
 use wire::mcp::{ListNames, relay};
@@ -145,15 +145,20 @@ impl Outlet for Home {
 
     fn ask(&self, question: &Questioned<'_>) -> Result<(), Undelivered> {
         let stream = self.unasked().ok_or(Undelivered::OtherForm)?;
-        let number = question.operation.number();
-        let frame = relay::encode_question(question.request, number, self.form, question.respell);
+        let Questioned {
+            request,
+            number,
+            respell,
+            ..
+        } = *question;
+        let frame = relay::encode_question(request, number, self.form, respell);
         let sent = stream.send(frame.ok_or(Undelivered::OtherForm)?, None);
         sent.map_err(|_| Undelivered::Overrun)
     }
 
-    fn withdraw_question(&self, operation: OperationId) {
+    fn withdraw_question(&self, number: u64) {
         let Some(stream) = self.unasked() else { return };
-        log_overrun(stream.send(question_withdrawn(operation), None));
+        log_overrun(stream.send(question_withdrawn(number), None));
     }
 
     fn list_changed(&self, list: ListKind) {
@@ -178,9 +183,9 @@ impl Outlet for Home {
 }
 
 /// The notification that withdraws a question from its client.
-pub(crate) fn question_withdrawn(operation: OperationId) -> Bytes {
+pub(crate) fn question_withdrawn(number: u64) -> Bytes {
     let params = json::object(|params| {
-        params.number("requestId", operation.number());
+        params.number("requestId", number);
     });
     rpc::notification("notifications/cancelled", Some(&params))
 }

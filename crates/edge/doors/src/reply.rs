@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use control::Bounds;
 use gateway::{Call, Passed, Questioned, Reply, Respell, Undelivered};
-use model::{Answer, ListKind, OperationId, Refusal, RefusalCode};
+use model::{Answer, ListKind, Refusal, RefusalCode};
 use wire::mcp::{refusal, relay};
 use wire::rpc::Id;
 
@@ -116,16 +116,20 @@ impl<S: Sink> Reply for SinkReply<S> {
     }
 
     fn ask(&self, call: &Call, question: &Questioned<'_>) -> Result<(), Undelivered> {
-        let number = question.operation.number();
-        let frame =
-            relay::encode_question(question.request, number, call.link.form, question.respell);
+        let Questioned {
+            request,
+            number,
+            respell,
+            ..
+        } = *question;
+        let frame = relay::encode_question(request, number, call.link.form, respell);
         self.send(call, frame.ok_or(Undelivered::OtherForm)?, None)
             .map_err(|_| Undelivered::Overrun)
     }
 
-    fn withdraw_question(&self, _: &Call, operation: OperationId) {
+    fn withdraw_question(&self, _: &Call, number: u64) {
         // A client that is too slow for this is too slow for the answer too, and loses that.
-        let _ = self.0.send(question_withdrawn(operation), None);
+        let _ = self.0.send(question_withdrawn(number), None);
     }
 
     fn list_changed(&self, _: &Call, _: ListKind) -> Result<(), Undelivered> {

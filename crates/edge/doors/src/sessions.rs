@@ -122,6 +122,31 @@ impl Sessions {
         })
     }
 
+    /// Notes sessions of an account that have ended in another process, and takes out those that are
+    /// here. Their links have yet to leave.
+    pub(crate) fn end_elsewhere(
+        &self,
+        account: &str,
+        marks: impl Iterator<Item = Mark>,
+    ) -> Vec<Arc<Session>> {
+        let marks: HashSet<Mark> = marks.collect();
+        self.change(|table| {
+            for mark in &marks {
+                table.ended.note(account, *mark, false);
+            }
+            let is_meant = |one: &&ByKey| marks.contains(&one.0.mark);
+            let keys: Vec<Key> = table
+                .all
+                .iter()
+                .filter(is_meant)
+                .map(|one| one.0.key)
+                .collect();
+            keys.into_iter()
+                .filter_map(|key| table.remove(key))
+                .collect()
+        })
+    }
+
     /// Whether the session of this id has ended for good.
     pub(crate) fn was_closed(&self, id: &str) -> bool {
         self.lock().ended.has(Mark::of(id))

@@ -153,6 +153,20 @@ impl<R: HomeLine> Homes<R> {
         self.common.members.slot(&self.me.name)
     }
 
+    /// The member that has this slot.
+    #[must_use]
+    pub fn member_of(&self, slot: Slot) -> Option<&Arc<str>> {
+        self.common.members.of_slot(slot)
+    }
+
+    /// The slots of the other members.
+    pub fn other_slots(&self) -> impl Iterator<Item = Slot> {
+        let own = self.slot();
+        let all = self.common.members.names();
+        let slots = all.filter_map(|name| self.common.members.slot(name));
+        slots.filter(move |slot| Some(*slot) != own)
+    }
+
     /// The names of all members, as far as this node knows.
     pub fn members(&self) -> impl Iterator<Item = &Arc<str>> {
         self.common.members.names()

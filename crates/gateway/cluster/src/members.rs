@@ -56,6 +56,11 @@ impl Members {
         self.slots.get(name).copied()
     }
 
+    pub(crate) fn of_slot(&self, slot: Slot) -> Option<&Arc<str>> {
+        let mut all = self.slots.iter();
+        all.find(|(_, has)| **has == slot).map(|(name, _)| name)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }

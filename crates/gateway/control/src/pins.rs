@@ -58,28 +58,7 @@ impl Pins {
         audit: &Recorder,
         builtin: Vec<&'static str>,
     ) -> Self {
-        let mut book = Book::default();
-        let restore = |pin: &PinnedDefinition| {
-            let part = pin.part.parse::<Part>().ok()?;
-            let definition = PartDefinition {
-                part,
-                name: pin.name.clone(),
-                text: pin.definition.clone(),
-            };
-            book.restore(
-                &pin.server,
-                &pin.identity,
-                Pin {
-                    definition,
-                    digest: pin.digest.clone(),
-                },
-            );
-            Some(())
-        };
-        if let Some(journal) = &journal {
-            let mut restore = restore;
-            journal.state(|pins| pins.all().for_each(|pin| _ = restore(pin)));
-        }
+        let book = journal.as_ref().map(pinned).unwrap_or_default();
         let book = Mutex::new(book);
         let seen = Mutex::new(HashMap::new());
         Self {
@@ -88,6 +67,13 @@ impl Pins {
             journal,
             audit: audit.clone(),
             builtin,
+        }
+    }
+
+    /// Takes over the pins of the journal, which another process writes.
+    pub(crate) fn follow(&self) {
+        if let Some(journal) = &self.journal {
+            *self.book.lock() = pinned(journal);
         }
     }
 
@@ -375,6 +361,27 @@ impl Pinning for Pins {
         self.say(name, mode, &judged.news);
         judged.withheld
     }
+}
+
+/// A book with the pins of the journal.
+fn pinned(journal: &Ledger<KeptPins>) -> Book {
+    let mut book = Book::default();
+    journal.state(|pins| {
+        for pin in pins.all() {
+            // A part that a newer version knows is not this one's.
+            let Ok(part) = pin.part.parse::<Part>() else {
+                continue;
+            };
+            let definition = PartDefinition {
+                part,
+                name: pin.name.clone(),
+                text: pin.definition.clone(),
+            };
+            let digest = pin.digest.clone();
+            book.restore(&pin.server, &pin.identity, Pin { definition, digest });
+        }
+    });
+    book
 }
 
 fn record(server: &str, identity: &str, pin: &Pin, by: Option<&str>) -> PinRecord {

@@ -1,5 +1,6 @@
 //! Registry: servers, topics, identities and grants that are in force.
 
+mod branch;
 mod newcomers;
 mod reload;
 mod swaps;
@@ -61,6 +62,9 @@ pub struct RegistryParts {
     pub audit: Recorder,
     /// Accounts at servers.
     pub accounts: Arc<ServerAccounts>,
+    /// The slot of its node, if it is a branch: another process writes the journal, and has proposals
+    /// and rooms.
+    pub branch: Option<u16>,
 }
 
 /// What is in force in a gateway, and what runs by it.
@@ -85,6 +89,8 @@ pub struct Registry {
     pub accounts: Arc<ServerAccounts>,
     /// Trusted definitions of servers.
     pub pins: Arc<Pins>,
+    /// Whether another process writes the journal, and has proposals and rooms.
+    is_branch: bool,
     in_force: RwLock<Arc<InForce>>,
     /// Held while another value is made from the one in force.
     swapping: Mutex<()>,
@@ -134,6 +140,7 @@ impl Registry {
             journal,
             audit,
             accounts,
+            branch,
         } = start;
         let held = Shares::new(
             config.limits.held_bytes_max,
@@ -150,13 +157,16 @@ impl Registry {
         let kept = KeptManifests::open(config.data_dir.as_deref());
         let references = references::resolver(config.references.as_ref());
         let in_force = InForce::new(Arc::new(config), standing);
+        let context = Context::new(sealer, numbers, Arc::clone(&accounts));
+        let context = context.of_branch(branch.unwrap_or_default());
         let registry = Arc::new(Self {
             pins: Arc::new(Pins::open(pins, &audit, builtin)),
-            context: Arc::new(Context::new(sealer, numbers, Arc::clone(&accounts))),
+            context: Arc::new(context),
             guard,
             starts: Arc::new(Starts::new(starts.starts_at_once, starts.probes_at_once)),
             kept,
             references,
+            is_branch: branch.is_some(),
             journal,
             ledgers,
             audit,
@@ -220,6 +230,11 @@ impl Registry {
             limits: self.limits(),
             held: self.held_of(participant),
         }
+    }
+
+    /// Whether another process writes the journal, and has proposals and rooms.
+    pub fn is_branch(&self) -> bool {
+        self.is_branch
     }
 
     /// Whether the journal can be written; true without one, as nothing must be written then.

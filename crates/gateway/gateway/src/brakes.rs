@@ -418,25 +418,10 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
     let Some(ledgers) = &dispatch.ledgers else {
         return;
     };
-    let topic = dispatch.name().as_str();
-    let all: Vec<KeptBrake> = ledgers
-        .brakes
-        .state(|kept| kept.of_topic(topic).cloned().collect());
-    for kept in all {
-        let (Ok(participant), Ok(by)) = (
-            ParticipantId::new(&kept.participant),
-            ParticipantId::new(&kept.by),
-        ) else {
-            tracing::error!(participant = kept.participant, "a pause cannot be read");
-            continue;
-        };
+    for (participant, brake) in ledgers.brakes_of(dispatch.name()) {
         dispatch.take(Event::Brake {
             participant: &participant,
-            brake: Some(Brake {
-                by,
-                reason: kept.reason.map(Arc::from),
-                since_ms: kept.at_ms,
-            }),
+            brake: Some(brake),
         });
     }
 }

@@ -56,7 +56,7 @@ pub trait Reply: Send + Sync {
         Err(Undelivered::OtherForm)
     }
     /// The question is withdrawn.
-    fn withdraw_question(&self, _call: &Call, _operation: OperationId) {}
+    fn withdraw_question(&self, _call: &Call, _number: u64) {}
     /// A list may have changed that its listen request names.
     ///
     /// # Errors
@@ -147,9 +147,9 @@ impl Answering<'_> {
         }
     }
 
-    pub(crate) fn withdraw_question(&self, operation: OperationId) {
+    pub(crate) fn withdraw_question(&self, number: u64) {
         if let Some(request) = self.waiting() {
-            request.reply.withdraw_question(request, operation);
+            request.reply.withdraw_question(request, number);
         }
     }
 

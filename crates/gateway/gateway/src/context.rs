@@ -7,8 +7,11 @@ use auth::Sealer;
 use model::{LinkId, OperationId};
 use oauth::ServerAccounts;
 use platform::{millis, random, unix_ms};
+use tokio::sync::Notify;
 use topic::Now;
 use upstream::{FieldNumbers, RequestNumbers};
+
+use crate::slotted::SlottedNumber;
 
 use crate::hold_times::HoldTimes;
 use crate::notifications::routes::NotificationRoutes;
@@ -32,11 +35,16 @@ pub struct Context {
     pub overhead: OverheadTimes,
     /// The traces of calls and proposals.
     pub traces: Traces,
+    /// Notified when other nodes of a cluster need to know something else than before: which topics
+    /// have listeners, which servers are disabled.
+    pub home_news: Notify,
     /// The numbers of fields that tools' messages had.
     pub fields: Arc<FieldNumbers>,
     links: AtomicU64,
     /// The numbers of requests to servers, which operations share.
     pub numbers: Arc<RequestNumbers>,
+    /// The slot of this node in what clients get of its calls; 0 for the home, or a gateway alone.
+    pub slot: u16,
     /// Upper half of every operation id, so that ids of two runs differ.
     run: u64,
     /// Upper half of the ids of envelopes that go to one participant alone.
@@ -60,12 +68,36 @@ impl Context {
             holds: HoldTimes::default(),
             overhead: OverheadTimes::default(),
             traces: Traces::default(),
+            home_news: Notify::new(),
             fields,
             links,
             numbers,
+            slot: 0,
             run,
             direct,
         }
+    }
+
+    /// The context of a branch, which has this slot.
+    #[must_use]
+    pub fn of_branch(self, slot: u16) -> Self {
+        Self { slot, ..self }
+    }
+
+    /// The number by which a client answers the question of an operation.
+    pub(crate) fn question_number(&self, operation: OperationId) -> u64 {
+        SlottedNumber {
+            slot: self.slot,
+            number: operation.number(),
+        }
+        .whole()
+    }
+
+    /// The operation of a question that a client answers by this number; `None` if another node has
+    /// asked it.
+    pub(crate) fn questioned(&self, number: u64) -> Option<OperationId> {
+        let SlottedNumber { slot, number } = SlottedNumber::of(number);
+        (slot == self.slot).then(|| self.numbered(number))
     }
 
     /// The time of a step, at this moment, of a topic with this deadline on the wall clock. Without

@@ -19,6 +19,7 @@ use topic::{
 };
 
 use crate::brakes::places::BrakingPlaces;
+use crate::branch_rules::BranchRules;
 use crate::by_rule::desk::RuleDesk;
 use crate::ledgers::TopicLedgers;
 use crate::link::{Link, NoOutlet, plain_client};
@@ -55,6 +56,8 @@ pub struct Settings {
     pub topic: TopicSection,
     /// Its limits.
     pub limits: TopicLimits,
+    /// Whether another process has its proposals and its room: this one makes plain calls.
+    pub is_branch: bool,
 }
 
 impl Settings {
@@ -79,6 +82,7 @@ impl Settings {
                 history: self.topic.history,
                 readable,
             },
+            is_branch: self.is_branch,
         }
     }
 }
@@ -99,6 +103,8 @@ pub struct Dispatch {
     pub(crate) ledgers: Option<TopicLedgers>,
     /// The rules by which proposals are decided.
     pub(crate) rules: RuleDesk,
+    /// Of a branch: what it knows of the topic's rules.
+    pub(crate) branch_rules: BranchRules,
     /// The approver outside, if the topic has one.
     pub(crate) outside: OutsideDesk,
     /// Showings of proposals to those who can decide about them.
@@ -178,6 +184,7 @@ impl Dispatch {
             audit,
             ledgers,
             rules,
+            branch_rules: BranchRules::default(),
             outside: OutsideDesk::default(),
             showings: Showings::default(),
             standing,
@@ -310,6 +317,7 @@ impl Dispatch {
                 replay,
             } => {
                 let socket = Arc::clone(handle.outlet.socket()?);
+                self.context.home_news.notify_one();
                 RoomEvent::Enter(Box::new(Newcomer {
                     link,
                     person,
@@ -354,10 +362,13 @@ impl Dispatch {
                     audience,
                 }
             }
-            RoomEffect::Exit { link, why } => RoomEvent::Exit {
-                link,
-                close: why.map(close_of),
-            },
+            RoomEffect::Exit { link, why } => {
+                self.context.home_news.notify_one();
+                RoomEvent::Exit {
+                    link,
+                    close: why.map(close_of),
+                }
+            }
         })
     }
 

@@ -62,7 +62,11 @@ pub(crate) fn settings() -> Settings {
         hold: Duration::ZERO,
         ..TopicLimits::default()
     };
-    Settings { topic, limits }
+    Settings {
+        topic,
+        limits,
+        is_branch: false,
+    }
 }
 
 /// A context that keeps nothing.

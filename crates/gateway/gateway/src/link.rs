@@ -129,7 +129,7 @@ pub trait Outlet: Send + Sync {
         Err(Undelivered::OtherForm)
     }
     /// Withdraws a question from the client.
-    fn withdraw_question(&self, _operation: OperationId) {}
+    fn withdraw_question(&self, _number: u64) {}
     /// Notifies that a list may have changed.
     fn list_changed(&self, _list: ListKind) {}
     /// Ends the link's streams. `why` is set if the topic ended the link.
@@ -170,8 +170,10 @@ pub type Respell<'a> = dyn Fn(&str) -> Option<String> + 'a;
 /// A server's question on its way to a client.
 #[derive(Clone, Copy)]
 pub struct Questioned<'a> {
-    /// The question's id, by whose number the client answers.
+    /// The question's id.
     pub operation: OperationId,
+    /// The number by which the client answers.
+    pub number: u64,
     /// The question as its server wrote it.
     pub request: &'a Request,
     /// The public spelling of the server's URIs.

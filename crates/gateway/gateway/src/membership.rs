@@ -489,6 +489,7 @@ pub(crate) mod tests {
             transport,
             era: upstream::config::EraChoice::Legacy,
             sessions: upstream::config::SessionSharing::Shared,
+            placement: <_>::default(),
             timeouts: upstream::config::Timeouts::default(),
             capabilities: Arc::new(Capabilities::upstream()),
             enabled: true,

@@ -33,6 +33,7 @@ pub(crate) fn ask(
     let respell = |own: &str| dispatch.respelled(link, server, own);
     let question = Questioned {
         operation,
+        number: dispatch.context.question_number(operation),
         request: renamed.as_ref().unwrap_or(request),
         respell: &respell,
     };

@@ -238,7 +238,9 @@ impl Dispatch {
 
     /// Takes a client's answer to the question of this number.
     pub fn answer_question(self: &Arc<Self>, link: &Link, number: u64, answer: Answer) {
-        let operation = self.context.numbered(number);
+        let Some(operation) = self.context.questioned(number) else {
+            return;
+        };
         let end = End::Answered {
             outcome: answer.outcome,
             answer,

@@ -131,10 +131,13 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
         } => questions::ask(dispatch, operation, &question, link, &to),
         Effect::SettleAsk { question, answer } => questions::settle(&question, answer),
         Effect::RefuseAsk { question, refusal } => question.question.refuse(&refusal),
-        Effect::CancelAsk { operation, to } => match to {
-            Receiver::Call(call) => call.reply().withdraw_question(operation),
-            Receiver::Link(link) => link.outlet.withdraw_question(operation),
-        },
+        Effect::CancelAsk { operation, to } => {
+            let number = dispatch.context.question_number(operation);
+            match to {
+                Receiver::Call(call) => call.reply().withdraw_question(number),
+                Receiver::Link(link) => link.outlet.withdraw_question(number),
+            }
+        }
         Effect::Notify {
             to,
             notice,

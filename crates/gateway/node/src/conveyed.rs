@@ -29,6 +29,9 @@ pub struct ConveyedEnds {
     pub client: SocketAddr,
     /// The address at which the client reached the node.
     pub node: SocketAddr,
+    /// Whether its requests are for the node to which it is conveyed, and not for the home.
+    #[serde(default)]
+    pub is_for_node: bool,
 }
 
 /// A connection that was not conveyed. None of its bytes were read.

@@ -2,7 +2,7 @@
 
 use cluster::JournalHead;
 use runner::ShardLine;
-use store::{Entry, Position};
+use store::{Entry, Position, Replayed, StoreError};
 
 use crate::group::{Group, Groups, UnreadableLine};
 
@@ -58,6 +58,17 @@ impl JournalCopy {
         &self.entries
     }
 
+    /// Hands over the entries that are in force, and returns the place of the last one.
+    pub(crate) fn replay(&self, take: &mut dyn FnMut(Replayed)) -> Position {
+        for (index, entry) in self.entries.iter().enumerate() {
+            take(Replayed {
+                number: index + 1,
+                entry: entry.clone(),
+            });
+        }
+        self.last()
+    }
+
     /// Begins anew: messages were lost, and a person has accepted it.
     pub(crate) fn reset(&mut self) {
         *self = Self::default();
@@ -67,4 +78,11 @@ impl JournalCopy {
     pub(crate) fn fault(&self) -> Option<UnreadableLine> {
         self.fault
     }
+}
+
+/// The error about an entry that its owner cannot read.
+pub(crate) fn unreadable(number: Option<usize>, cause: &str) -> StoreError {
+    let which = number.map_or_else(String::new, |number| format!(" {number}"));
+    tracing::error!(cause, "entry{which} of the common journal cannot be read");
+    StoreError::Untaken("an entry of it cannot be read by this version")
 }

@@ -14,7 +14,7 @@ use store::{
     StoreError, WRITER_BYTES_MAX, WRITER_PERMITS_MAX, Watcher,
 };
 
-use crate::copy::{AppliedGroup, JournalCopy};
+use crate::copy::{AppliedGroup, JournalCopy, unreadable};
 use crate::flight::{Flights, Lands, NoFlight, TokenFlight};
 use crate::group;
 
@@ -454,14 +454,7 @@ impl Journal for SharedJournal {
     }
 
     fn replay(&self, take: &mut dyn FnMut(Replayed)) -> Result<Position, StoreError> {
-        let copy = self.0.copy.lock();
-        for (index, entry) in copy.entries().iter().enumerate() {
-            take(Replayed {
-                number: index + 1,
-                entry: entry.clone(),
-            });
-        }
-        Ok(copy.last())
+        Ok(self.0.copy.lock().replay(take))
     }
 
     fn watch(&self, after: Position, watcher: Box<dyn Watcher>) -> Result<(), StoreError> {
@@ -489,9 +482,7 @@ impl Journal for SharedJournal {
     }
 
     fn unreadable(&self, number: Option<usize>, cause: &str) -> StoreError {
-        let which = number.map_or_else(String::new, |number| format!(" {number}"));
-        tracing::error!(cause, "entry{which} of the common journal cannot be read");
-        StoreError::Untaken("an entry of it cannot be read by this version")
+        unreadable(number, cause)
     }
 }
 

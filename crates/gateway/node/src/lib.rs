@@ -18,10 +18,12 @@
 //! waits for the journal never keeps the journal waiting.
 
 mod audit_words;
+mod branch;
 mod conveyed;
 mod copy;
 mod flight;
 mod group;
+mod home_word;
 mod journal;
 mod lives;
 mod node;
@@ -34,8 +36,11 @@ mod user;
 mod words;
 
 pub use audit_words::{AuditQuestion, NODE_ENTRIES_MAX, NodeEntries, NodeLog};
+pub use branch::{BranchJournal, OnApplied};
 pub use conveyed::{Conveyed, ConveyedEnds, NotConveyed};
+pub use fabric::Tunnel;
 pub use flight::{NoFlight, TokenFlight};
+pub use home_word::{HOME_WORD_NAMES_MAX, HomeWord};
 pub use journal::HomeJournal;
 pub use lives::{NodeLives, NodeRecord};
 pub use node::{ClusterNode, NodeError, NodeParts, OtherHome};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use cluster::{HomesConfig, NodeId, Shard};
+use cluster::{HomesConfig, NodeId, Shard, Slot};
 use fabric::nats::{Nats, NatsConfig, NatsError};
 use fabric::{
     Bus, BusError, ClusterKeys, ClusterSubjects, Incarnation, Log, Mesh, PeerChannel, Tunnel,
@@ -18,8 +18,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 use zeroize::Zeroizing;
 
+use crate::branch::BranchJournal;
 use crate::conveyed::{Conveyed, ConveyedEnds, NotConveyed, convey};
 use crate::copy::JournalCopy;
+use crate::home_word::HomeWord;
 use crate::lives::{self, NextLife, NodeLives};
 use crate::presence::{self, Presences};
 use crate::standing::NodeStanding;
@@ -109,7 +111,9 @@ struct NodeTasks {
     presences: Arc<Presences>,
     words: Words,
     homes: watch::Sender<Option<OtherHome>>,
-    #[cfg(test)]
+    /// This node's word as the home.
+    said: watch::Sender<Option<HomeWord>>,
+    branch: Arc<Mutex<Option<Arc<BranchJournal>>>>,
     copy: Arc<Mutex<JournalCopy>>,
 }
 
@@ -188,6 +192,55 @@ impl ClusterNode {
         runner.is_some_and(|runner| runner.admits() && runner.leads(&Shard::Common))
     }
 
+    /// Whether this node may serve clients at this moment: it has all that the home has confirmed.
+    #[must_use]
+    pub fn admits(&self) -> bool {
+        let runner = self.life.runner.get();
+        runner.is_some_and(Runner::admits)
+    }
+
+    /// The journal for a gateway of this node that is a branch: it follows what the home writes. The
+    /// former one is over. `None` while this node is not as new as the others.
+    #[must_use]
+    pub fn branch(&self) -> Option<Arc<BranchJournal>> {
+        let is_readable = self.life.copy.lock().fault().is_none();
+        if !is_readable || !self.admits() {
+            return None;
+        }
+        let journal = BranchJournal::new(Arc::clone(&self.life.copy));
+        let former = self.life.branch.lock().replace(Arc::clone(&journal));
+        if let Some(former) = former {
+            former.end();
+        }
+        Some(journal)
+    }
+
+    /// Says something to the other nodes as the home, in this epoch, now and from now on; `None` ends
+    /// that.
+    pub fn say_as_home(&self, word: Option<HomeWord>) {
+        self.life.said.send_if_modified(|said| {
+            let is_new = *said != word;
+            *said = word;
+            is_new
+        });
+    }
+
+    /// The epoch of this node's time as the home, if it is.
+    #[must_use]
+    pub fn home_epoch(&self) -> Option<u64> {
+        let runner = self.life.runner.get()?;
+        runner.view(|homes| {
+            let (node, epoch) = homes.home_of(&Shard::Common)?;
+            (*node == self.life.me).then_some(epoch)
+        })
+    }
+
+    /// The latest word of another node that is the home, or was, and each new one.
+    #[must_use]
+    pub fn home_words(&self) -> watch::Receiver<Option<HomeWord>> {
+        self.life.presences.home_words()
+    }
+
     /// The names of the members of the cluster, as far as this node knows.
     #[cfg(test)]
     pub(crate) fn members(&self) -> Vec<Arc<str>> {
@@ -222,6 +275,43 @@ impl ClusterNode {
         let at = self.life.presences.of(&home.node);
         let tunnel = self.life.mesh.tunnel(at.ok_or(NotConveyed::NoHome)?)?;
         convey(tunnel, ends).await
+    }
+
+    /// Conveys a client's connection to the node of this slot, whose requests are for it.
+    ///
+    /// # Errors
+    /// As [`ClusterNode::convey`].
+    pub async fn convey_to(&self, slot: u16, ends: ConveyedEnds) -> Result<Tunnel, NotConveyed> {
+        let runner = self.life.runner.get();
+        let name = runner
+            .and_then(|runner| runner.view(|homes| homes.member_of(Slot(slot)).map(Arc::clone)));
+        let at = name.and_then(|name| self.life.presences.named(&name));
+        let tunnel = self.life.mesh.tunnel(at.ok_or(NotConveyed::NoHome)?)?;
+        let is_for_node = true;
+        convey(
+            tunnel,
+            ConveyedEnds {
+                is_for_node,
+                ..ends
+            },
+        )
+        .await
+    }
+
+    /// The number of this node in what clients send back, once it is a member.
+    #[must_use]
+    pub fn slot(&self) -> Option<u16> {
+        let runner = self.life.runner.get()?;
+        runner.view(|homes| homes.slot().map(|slot| slot.0))
+    }
+
+    /// The numbers of the other members.
+    #[must_use]
+    pub fn other_slots(&self) -> Vec<u16> {
+        let runner = self.life.runner.get();
+        runner.map_or_else(Vec::new, |runner| {
+            runner.view(|homes| homes.other_slots().map(|slot| slot.0).collect())
+        })
     }
 
     /// The connections that other nodes convey to this one, for the one who takes them; `None` once
@@ -333,10 +423,12 @@ pub(crate) async fn begin(parts: NodeParts, ways: Ways) -> Result<Joined, NodeEr
     let (standing, of_standing) = watch::channel(NodeStanding::Away);
     let runner = Arc::<OnceLock<Runner>>::default();
     let copy = Arc::<Mutex<JournalCopy>>::default();
+    let branch = Arc::<Mutex<Option<Arc<BranchJournal>>>>::default();
     let user = NodeUser {
         copy: Arc::clone(&copy),
         runner: Arc::clone(&runner),
         home: Mutex::default(),
+        branch: Arc::clone(&branch),
         standing,
         lives,
     };
@@ -353,7 +445,13 @@ pub(crate) async fn begin(parts: NodeParts, ways: Ways) -> Result<Joined, NodeEr
     let _ = runner.set(started.await?);
     let presences = Arc::<Presences>::default();
     let (sender, conveyed) = mpsc::channel(CONVEYED_WAITING_MAX);
-    tokio::spawn(presence::say(Arc::clone(&mesh), at, me.clone()));
+    let said = watch::Sender::new(None);
+    tokio::spawn(presence::say(
+        Arc::clone(&mesh),
+        at,
+        me.clone(),
+        said.subscribe(),
+    ));
     tokio::spawn(presence::hear(
         Arc::clone(&presences),
         Arc::clone(&mesh),
@@ -373,7 +471,8 @@ pub(crate) async fn begin(parts: NodeParts, ways: Ways) -> Result<Joined, NodeEr
         presences,
         words,
         homes: watch::Sender::new(None),
-        #[cfg(test)]
+        said,
+        branch,
         copy,
     });
     tokio::spawn(watch_nodes(Arc::clone(&life)));

@@ -11,7 +11,10 @@ use cluster::{NODES_MAX, NodeId, NodeLife};
 use fabric::{Broadcast, Broadcasts, Incarnation, Mesh, SubjectName};
 use platform::Mutex;
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
+
+use crate::home_word::HomeWord;
 
 /// The time between two words of a node about itself.
 const EVERY: Duration = Duration::from_millis(500);
@@ -24,6 +27,9 @@ struct Present {
     name: String,
     directory: u64,
     life: u64,
+    /// Of the home.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    home: Option<HomeWord>,
 }
 
 /// Another node, as it said last.
@@ -35,16 +41,46 @@ struct Presence {
 
 /// The other nodes that say where they are.
 #[derive(Debug, Default)]
-pub(crate) struct Presences(Mutex<BTreeMap<NodeId, Presence>>);
+pub(crate) struct Presences {
+    known: Mutex<BTreeMap<NodeId, Presence>>,
+    /// The latest home's latest word.
+    home: watch::Sender<Option<HomeWord>>,
+}
 
 impl Presences {
+    /// The latest word of a home, and each new one.
+    pub(crate) fn home_words(&self) -> watch::Receiver<Option<HomeWord>> {
+        self.home.subscribe()
+    }
+
+    /// The incarnation of the latest life of a node of this name.
+    pub(crate) fn named(&self, name: &str) -> Option<Incarnation> {
+        let known = self.known.lock();
+        let mut named = known.iter().filter(|(node, _)| *node.name == *name);
+        named.next_back().map(|(_, known)| known.incarnation)
+    }
+
+    fn note_home(&self, word: HomeWord) {
+        self.home.send_if_modified(|known| {
+            let is_late = known.as_ref().is_some_and(|known| known.epoch > word.epoch);
+            let is_new = !is_late && known.as_ref() != Some(&word);
+            if is_new {
+                *known = Some(word);
+            }
+            is_new
+        });
+    }
+
     /// The incarnation of this life of a node, if it is known.
     pub(crate) fn of(&self, node: &NodeId) -> Option<Incarnation> {
-        self.0.lock().get(node).map(|known| known.incarnation)
+        self.known.lock().get(node).map(|known| known.incarnation)
     }
 
     /// Notes a node's word, and returns the incarnations that ended before this life of it.
     fn note(&self, word: Present, incarnation: Incarnation) -> Vec<Incarnation> {
+        if let Some(home) = word.home {
+            self.note_home(home);
+        }
         let incarnation_of_node = NodeLife {
             directory: word.directory,
             life: word.life,
@@ -54,7 +90,7 @@ impl Presences {
             incarnation: incarnation_of_node,
         };
         let at = Instant::now();
-        let mut known = self.0.lock();
+        let mut known = self.known.lock();
         let is_late = |other: &NodeId| incarnation_of_node.is_before(other.incarnation);
         if known.keys().any(is_late) {
             return Vec::new();
@@ -76,7 +112,7 @@ impl Presences {
     /// Forgets the nodes that say nothing any more, and returns their incarnations.
     pub(crate) fn forget_silent(&self) -> Vec<Incarnation> {
         let mut silent = Vec::new();
-        self.0.lock().retain(|_, one| {
+        self.known.lock().retain(|_, one| {
             let says_nothing = one.at.elapsed() >= SILENT_MAX;
             if says_nothing {
                 silent.push(one.incarnation);
@@ -87,19 +123,30 @@ impl Presences {
     }
 }
 
-/// Says of this node where it is, until the task is dropped.
-pub(crate) async fn say(mesh: Arc<Mesh>, subject: SubjectName, me: NodeId) {
-    let word = Present {
-        name: me.name.to_string(),
-        directory: me.incarnation.directory,
-        life: me.incarnation.life,
-    };
-    // Numbers and a name are always written.
-    let word = serde_json::to_vec(&word).unwrap_or_default();
+/// Says of this node where it is, and what it says as the home, until the task is dropped.
+pub(crate) async fn say(
+    mesh: Arc<Mesh>,
+    subject: SubjectName,
+    me: NodeId,
+    mut home: watch::Receiver<Option<HomeWord>>,
+) {
     let mut times = tokio::time::interval(EVERY);
     times.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        times.tick().await;
+        tokio::select! {
+            _ = times.tick() => {}
+            changed = home.changed() => if changed.is_err() {
+                return;
+            },
+        }
+        let word = Present {
+            name: me.name.to_string(),
+            directory: me.incarnation.directory,
+            life: me.incarnation.life,
+            home: home.borrow_and_update().clone(),
+        };
+        // Numbers and names are always written.
+        let word = serde_json::to_vec(&word).unwrap_or_default();
         if let Err(why) = mesh.broadcast(&subject, &word).await {
             tracing::debug!(%why, "the other nodes are not reached");
         }
@@ -138,6 +185,7 @@ mod tests {
             name: "a".to_owned(),
             directory: 7,
             life,
+            home: None,
         }
     }
 
@@ -157,6 +205,23 @@ mod tests {
         assert_eq!(presences.note(word(1), FIRST), []);
         let known = [presences.of(&id(1)), presences.of(&id(2))];
         assert_eq!(known, [None, Some(SECOND)]);
+    }
+
+    #[test]
+    fn the_word_of_a_former_home_replaces_none_of_its_successor() {
+        let presences = Presences::default();
+        let said = |epoch, config| HomeWord {
+            epoch,
+            config,
+            ..HomeWord::default()
+        };
+        let words = presences.home_words();
+        for word in [said(1, 1), said(2, 2), said(1, 3)] {
+            presences.note_home(word);
+        }
+        assert_eq!(*words.borrow(), Some(said(2, 2)));
+        presences.note_home(said(2, 4));
+        assert_eq!(*words.borrow(), Some(said(2, 4)));
     }
 
     #[tokio::test(start_paused = true)]

@@ -155,6 +155,7 @@ fn ends() -> ConveyedEnds {
     ConveyedEnds {
         client: "192.0.2.7:50000".parse().unwrap(),
         node: "127.0.0.1:7070".parse().unwrap(),
+        is_for_node: false,
     }
 }
 

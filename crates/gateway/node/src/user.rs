@@ -2,13 +2,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use cluster::{Shard, StepDownCause};
+use cluster::{JournalHead, Shard, StepDownCause};
 use platform::Mutex;
-use runner::{HomeUser, Runner, UserEffect};
+use runner::{HomeUser, Runner, ShardLine, UserEffect};
 use store::Ledger;
 use tokio::sync::watch;
 
-use crate::copy::JournalCopy;
+use crate::branch::BranchJournal;
+use crate::copy::{AppliedGroup, JournalCopy};
 use crate::journal::HomeJournal;
 use crate::lives::{NodeLives, NodeRecord};
 use crate::standing::NodeStanding;
@@ -18,6 +19,7 @@ pub(crate) struct NodeUser {
     pub(crate) copy: Arc<Mutex<JournalCopy>>,
     pub(crate) runner: Arc<OnceLock<Runner>>,
     pub(crate) home: Mutex<Option<Arc<HomeJournal>>>,
+    pub(crate) branch: Arc<Mutex<Option<Arc<BranchJournal>>>>,
     pub(crate) standing: watch::Sender<NodeStanding>,
     pub(crate) lives: Ledger<NodeLives>,
 }
@@ -26,17 +28,20 @@ impl HomeUser for NodeUser {
     fn carry_out(&self, effect: UserEffect) {
         match effect {
             UserEffect::Apply { revision, lines } => {
-                let mut copy = self.copy.lock();
-                let groups = copy.apply(revision, &lines);
-                if let Some(home) = self.home() {
-                    home.applied(&groups);
+                let (branch, groups) = self.apply(revision, &lines);
+                if let Some(branch) = branch {
+                    branch.report(&groups);
                 }
             }
-            // This node is not the home: no one watches.
+            // This node is not the home.
             UserEffect::Reset { revision, lines } => {
-                let mut copy = self.copy.lock();
-                copy.reset();
-                copy.apply(revision, &lines);
+                self.end_branch();
+                {
+                    let mut copy = self.copy.lock();
+                    copy.reset();
+                    copy.apply(revision, &lines);
+                }
+                self.standing.send_modify(|_| {});
             }
             UserEffect::BecomeHome { shard, epoch, .. } => self.begin(&shard, epoch),
             UserEffect::StepDown { shard, epoch, why } => self.step_down(&shard, epoch, &why),
@@ -67,6 +72,25 @@ impl HomeUser for NodeUser {
 }
 
 impl NodeUser {
+    /// Takes lines over, and hands the groups that they end to those who watch.
+    fn apply(
+        &self,
+        revision: JournalHead,
+        lines: &[ShardLine],
+    ) -> (Option<Arc<BranchJournal>>, Vec<AppliedGroup>) {
+        let mut copy = self.copy.lock();
+        let groups = copy.apply(revision, lines);
+        if let Some(home) = self.home() {
+            home.applied(&groups);
+        }
+        // Under the lock: who begins to watch from here on has them already.
+        let branch = self.branch.lock().clone();
+        if let Some(branch) = &branch {
+            branch.applied(&groups);
+        }
+        (branch, groups)
+    }
+
     /// Does something with the journal of the home, if this node is it.
     fn at_home(&self, act: impl FnOnce(&Arc<HomeJournal>)) {
         if let Some(home) = self.home() {
@@ -104,6 +128,12 @@ impl NodeUser {
             tracing::info!(epoch, ?why, "this node is the home of the cluster no more");
             self.end(NodeStanding::Away);
             self.note(false);
+        }
+    }
+
+    fn end_branch(&self) {
+        if let Some(branch) = self.branch.lock().take() {
+            branch.end();
         }
     }
 

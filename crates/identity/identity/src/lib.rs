@@ -39,5 +39,5 @@ pub use journal::{AccessJournal, Standing};
 pub use record::{
     AccessRecord, Consent, Family, GrantChange, IssuedToken, RenewedFamily, client_digest,
 };
-pub use sealing::{SealingKeys, SealingRecord, sealer};
+pub use sealing::{SealingKeys, SealingRecord, kept_sealer, sealer};
 pub use state::{AccessState, Grant, PARTICIPANT_CONSENTS_MAX, PARTICIPANT_FAMILIES_MAX};

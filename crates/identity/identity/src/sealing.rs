@@ -90,6 +90,15 @@ pub fn sealer(
         .unwrap_or_else(|| Sealer::new(random, None)))
 }
 
+/// The sealer of a journal that another process writes; `None` while it has no key.
+///
+/// # Errors
+/// If the journal cannot be read.
+pub fn kept_sealer(journal: &JournalWriter) -> Result<Option<Sealer>, StoreError> {
+    let ledger = journal.ledger::<SealingKeys>()?;
+    Ok(ledger.state(SealingKeys::sealer))
+}
+
 /// Keys are written like digests: 64 hexadecimal digits.
 fn parse(hex: &str) -> Option<SealKey> {
     hex.parse::<Digest>().ok().map(|digits| digits.0)

@@ -130,6 +130,10 @@ impl LinkTransport for HttpLink {
         drop(listener);
         Box::pin(async move { _ = timeout(self.state.peer.limits.listen, answered).await })
     }
+    fn keeps_state(&self) -> bool {
+        !self.request_streams || self.state.peer.has_session()
+    }
+
     fn has_request_streams(&self) -> bool {
         self.request_streams
     }

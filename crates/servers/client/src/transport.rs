@@ -90,6 +90,11 @@ pub trait LinkTransport: Send + Sync + 'static {
         false
     }
 
+    /// Whether the server may keep something from one call to the next, as far as the link can know.
+    fn keeps_state(&self) -> bool {
+        true
+    }
+
     /// Whether the sign-in in whose name its messages are sent has ended or was replaced. They go
     /// on in that name, and no other; the link is to be closed.
     fn is_void(&self) -> bool {

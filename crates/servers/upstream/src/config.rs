@@ -30,6 +30,8 @@ pub struct ServerConfig {
     pub era: EraChoice,
     /// The callers that share a session.
     pub sessions: SessionSharing,
+    /// The nodes of a cluster from which it is called.
+    pub placement: Placement,
     /// Occasion on which the gateway runs it.
     pub start: Start,
     /// A server that runs on demand is stopped after this time without use.
@@ -343,6 +345,19 @@ pub enum SessionSharing {
     Caller,
     /// Every call has its own session.
     Call,
+}
+
+/// The nodes of a cluster from which a server is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Placement {
+    /// From every node if the server keeps nothing between two calls, as far as the gateway can see;
+    /// else from the home.
+    #[default]
+    Auto,
+    /// From the home: it is one process or session for the whole cluster.
+    Home,
+    /// From every node: each has a process or sessions of its own.
+    Every,
 }
 
 /// Occasion on which the gateway runs a server that is a process.

@@ -37,6 +37,10 @@ impl LinkTransport for DemoLink {
         Ok(())
     }
 
+    fn keeps_state(&self) -> bool {
+        false
+    }
+
     fn has_request_streams(&self) -> bool {
         true
     }

@@ -267,6 +267,10 @@ impl LinkTransport for OpenApiLink {
         }
     }
 
+    fn keeps_state(&self) -> bool {
+        false
+    }
+
     fn has_request_streams(&self) -> bool {
         true
     }

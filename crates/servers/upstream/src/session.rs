@@ -571,6 +571,11 @@ impl Session {
             .is_some_and(|link| link.has_request_streams())
     }
 
+    /// Whether the server may keep something from one call to the next.
+    pub(crate) fn keeps_state(&self) -> bool {
+        self.link.get().is_none_or(|link| link.keeps_state())
+    }
+
     fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), client::SendError> {
         self.link
             .get()

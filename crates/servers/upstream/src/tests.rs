@@ -25,7 +25,7 @@ use wire::rpc::{Id, Message};
 
 use super::*;
 use crate::config::{
-    EraChoice, IDLE_STOP, SecretText, ServerConfig, ServerLimits, SessionSharing, Start,
+    EraChoice, IDLE_STOP, Placement, SecretText, ServerConfig, ServerLimits, SessionSharing, Start,
     StdioConfig, Timeouts, Transport,
 };
 
@@ -136,6 +136,7 @@ pub(crate) fn config(args: &[&str]) -> ServerConfig {
         prefix: "echo".into(),
         era: EraChoice::Auto,
         sessions: SessionSharing::Auto,
+        placement: Placement::default(),
         timeouts: Timeouts {
             start: Duration::from_secs(20),
             ..Timeouts::default()

@@ -3,6 +3,7 @@
 
 mod approvers;
 mod audit;
+mod branch;
 mod check;
 mod checked;
 mod client_file;

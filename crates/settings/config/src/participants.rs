@@ -21,7 +21,8 @@ use identity::issuers::IssuerSubject;
 use model::{Capabilities, DeliveryMode, ParticipantId, TopicName};
 use platform::random;
 use upstream::config::{
-    EraChoice, IDLE_STOP, PinPolicy, ServerConfig, SessionSharing, Start, Timeouts, Transport,
+    EraChoice, IDLE_STOP, PinPolicy, Placement, ServerConfig, SessionSharing, Start, Timeouts,
+    Transport,
 };
 
 /// Shortest accepted token, characters; a shorter one can be guessed.
@@ -136,6 +137,7 @@ fn server(name: ParticipantId, timeouts: Timeouts, validate: bool) -> ServerConf
         // On MCPx, payloads have the legacy form.
         era: EraChoice::Legacy,
         sessions: SessionSharing::Shared,
+        placement: Placement::default(),
         timeouts,
         capabilities: Arc::new(Capabilities::upstream()),
         enabled: true,

@@ -26,8 +26,8 @@ use oauth::config::AuthConfig;
 use sandbox::{SANDBOXES, Sandbox};
 use transport::{env_pass, pass};
 use upstream::config::{
-    EraChoice, FirstUse, IDLE_STOP, PinMode, PinPolicy, ServerConfig, SessionSharing, Start,
-    Timeouts, Transport,
+    EraChoice, FirstUse, IDLE_STOP, PinMode, PinPolicy, Placement, ServerConfig, SessionSharing,
+    Start, Timeouts, Transport,
 };
 
 const ERAS: [(&str, EraChoice); 3] = [
@@ -40,6 +40,12 @@ const SESSIONS: [(&str, SessionSharing); 4] = [
     ("shared", SessionSharing::Shared),
     ("caller", SessionSharing::Caller),
     ("call", SessionSharing::Call),
+];
+
+const PLACEMENTS: [(&str, Placement); 3] = [
+    ("auto", Placement::Auto),
+    ("home", Placement::Home),
+    ("every", Placement::Every),
 ];
 
 const STARTS: [(&str, Start); 2] = [("demand", Start::Demand), ("always", Start::Always)];
@@ -107,6 +113,7 @@ fn unusable(
         transport: Transport::Unusable { why: message, fix },
         era: EraChoice::default(),
         sessions: SessionSharing::default(),
+        placement: Placement::default(),
         timeouts: Timeouts::default(),
         capabilities: Arc::new(Capabilities::upstream()),
         enabled: true,
@@ -211,6 +218,7 @@ fn server(
     let sessions = table
         .choice("sessions", &SESSIONS)
         .unwrap_or(usual_sessions);
+    let placement = table.choice("placement", &PLACEMENTS).unwrap_or_default();
     let start = table.choice("start", &STARTS).unwrap_or(standard.start);
     let idle_stop = table.duration("idle_stop").unwrap_or(standard.idle_stop);
     if !has_process {
@@ -229,6 +237,7 @@ fn server(
         prefix,
         era,
         sessions,
+        placement,
         timeouts,
         capabilities,
         enabled,

@@ -46,7 +46,7 @@ fn tree(toml: &str) -> Node {
     tree
 }
 
-fn good(toml: &str) -> Config {
+pub(crate) fn good(toml: &str) -> Config {
     match check(&tree(toml), &Outside::unread(&env), &mut Vec::new()) {
         Ok(config) => config,
         Err(problems) => panic!("{toml}\n{problems:?}"),

@@ -126,6 +126,9 @@ pub enum Cause {
     Repeated,
     /// The participants that would carry out the proposal are away for a moment.
     Away,
+    /// Another node of the cluster decides about it: this one carries out what needs no decision.
+    #[strum(serialize = "home_elsewhere")]
+    Elsewhere,
     /// The journal or the audit log cannot write the record that must be on disk first.
     LogUnavailable,
 }

@@ -14,6 +14,7 @@ mod asks;
 mod audience;
 mod away;
 mod braked;
+mod branches;
 mod cancelling;
 mod catalog;
 mod changes;

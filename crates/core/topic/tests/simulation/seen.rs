@@ -450,6 +450,7 @@ fn refused(cause: Cause) -> &'static str {
         Cause::Moot => "refused: moot",
         Cause::Decided => "refused: decided",
         Cause::Mismatch => "refused: mismatch",
+        Cause::Elsewhere => "refused: elsewhere",
         Cause::LogUnavailable => "refused: log unavailable",
         Cause::Redefined | Cause::Differs => "refused: redefined or amended",
         Cause::Repeated => "refused: repeated",

@@ -4,6 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use tokio::net::TcpStream;
 
+use super::relay::Relay;
+
 /// The addresses of a connection's two ends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SocketEnds {
@@ -17,4 +19,6 @@ pub(crate) struct SocketEnds {
 pub(crate) struct Arrived {
     pub(crate) socket: TcpStream,
     pub(crate) ends: SocketEnds,
+    /// In a cluster, the ways of its client to other nodes.
+    pub(crate) relay: Option<Box<Relay>>,
 }

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::handover::Handover;
 use super::head::Head;
 use super::places::Place;
+use super::relay::Relay;
 use super::timer::Deadline;
 use super::unfinished::Unfinished;
 use crate::links::ClientLinks;
@@ -61,6 +62,8 @@ pub(crate) struct Connection {
     pub(crate) authority: Option<Arc<str>>,
     /// The address of its client; a connection in memory has none.
     pub(crate) peer: Option<IpAddr>,
+    /// In a cluster, the ways of its client to other nodes.
+    pub(super) relay: Option<Box<Relay>>,
     stop: watch::Receiver<bool>,
     known: Mutex<Option<Known>>,
     /// Deadline for the answer of the present request, after which it takes long. Requests follow
@@ -79,6 +82,8 @@ pub(crate) struct ConnectionEnds {
     pub(crate) authority: Option<Arc<str>>,
     /// The client's address.
     pub(crate) peer: Option<IpAddr>,
+    /// In a cluster, the ways of its client to other nodes.
+    pub(super) relay: Option<Box<Relay>>,
 }
 
 /// Configuration and visit that the connection has found in one epoch of the registry.
@@ -114,6 +119,7 @@ impl Connection {
             certificate,
             authority,
             peer,
+            relay,
         } = shown;
         Arc::new(Self {
             links: Arc::clone(links),
@@ -126,6 +132,7 @@ impl Connection {
             certificate,
             authority,
             peer,
+            relay,
             stop,
             known: Mutex::default(),
             quiet: Arc::default(),
@@ -141,6 +148,7 @@ impl Connection {
             certificate: self.certificate.clone(),
             authority: self.authority.clone(),
             peer: self.peer,
+            relay: None,
             handover: Arc::default(),
             stop: self.stop.clone(),
             known: Mutex::default(),

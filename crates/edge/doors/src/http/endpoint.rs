@@ -2,16 +2,18 @@
 //! resumption, status codes (MCP 2025-11-25 and 2026-07-28, "Transports").
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use auth::Participant;
 use bytes::Bytes;
 use config::Config;
-use gateway::{Dispatch, handshake, manifests};
+use gateway::{Dispatch, Tag, handshake, manifests};
 use http::header::{AsHeaderName, CONNECTION};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use hyper::body::Incoming;
 use model::{Refusal, Target};
+use tokio::time::timeout;
 use wire::mcp::header::{self, HeaderParam, Opening};
 use wire::mcp::{Era, Params, Rejection, Version, refusal};
 use wire::rpc::{self, Id, Message, MessageKind, code};
@@ -19,18 +21,25 @@ use wire::rpc::{self, Id, Message, MessageKind, code};
 use super::authorization::{add_challenge, at_token_end};
 use super::body::Body;
 use super::connection::{Connection, Visit};
+use super::elsewhere;
 use super::events::{COMMENT, Events, parse_event_id};
 use super::handover::Handover;
 use super::head::{Head, HeaderField};
+use super::relay::Relay;
 use super::request::{accepts, accepts_answers, not_allowed, read_body};
 use super::respond::{Sending, respond};
 use super::response::{self, Answered};
 use crate::listening::ListenReply;
+use crate::nodes::PassedTo;
 use crate::reply::{SinkReply, no_stream};
 use crate::sessions::Session;
 use crate::slot::{Opener, Slot};
 use crate::{legacy, modern};
 
+/// The longest wait until the end of a session is in the journal, and in force at all nodes.
+const ENDED_WAIT: Duration = Duration::from_secs(2);
+/// The home, once there is one.
+const HOME: PassedTo = PassedTo::Home { waits: true };
 const SSE: &str = "text/event-stream";
 /// The code of an error about a session that is not known, as SDKs write it. The status says it
 /// too.
@@ -61,13 +70,14 @@ pub(crate) async fn serve(
         config,
         visit,
         head,
+        parts,
         headers: &parts.headers,
         handover,
     };
     let answered = match parts.method {
         Method::POST => exchange.post(body).await,
-        Method::GET => exchange.get(),
-        Method::DELETE => exchange.delete(),
+        Method::GET => exchange.get().await,
+        Method::DELETE => exchange.delete().await,
         ref other => Ok(not_allowed("POST, GET, DELETE", other)),
     };
     answered.unwrap_or_else(|refused| *refused)
@@ -87,6 +97,7 @@ struct Exchange<'e> {
     config: &'e Config,
     visit: &'e Visit,
     head: &'e Head<'e>,
+    parts: &'e Parts,
     headers: &'e HeaderMap,
     handover: Option<&'e Arc<Handover>>,
 }
@@ -111,7 +122,10 @@ impl Exchange<'_> {
         }
         let body = read_body(self.config.limits.body_bytes_max, &self.visit.held, body).await?;
         if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
-            return self.batch(&body);
+            return match &self.connection.relay {
+                Some(relay) if relay.is_branch => Ok(self.passed(relay, HOME, body).await),
+                Some(_) | None => self.batch(&body),
+            };
         }
         let message = Message::read(body).map_err(|malformed| bad(malformed.answer()))?;
         let params = Params::read(&message);
@@ -129,6 +143,11 @@ impl Exchange<'_> {
                 Box::new(response::json(StatusCode::OK, malformed.answer()))
             }
         })?;
+        if let Some(relay) = &self.connection.relay
+            && let Some(to) = self.elsewhere(relay, &params)
+        {
+            return Ok(self.passed(relay, to, message.frame().clone()).await);
+        }
         match opening {
             Opening::Modern => {
                 let version = header::check(|name| self.header(name), &params);
@@ -174,6 +193,12 @@ impl Exchange<'_> {
             modern::request(params).map_err(|error| rejected(&error, params.message().id()))?;
         incoming.trace = self.head.trace(self.headers);
         let by = link.requester(self.caller()).at(self.connection.peer);
+        if let Some(relay) = self.branch()
+            && !dispatch.is_plain(by, &incoming)
+        {
+            let body = params.message().frame().clone();
+            return Ok(self.passed(relay, HOME, body).await);
+        }
         // Before its headers are checked: which arguments they mirror stands in the tool's listing.
         dispatch.wait_for_target(by, &incoming.request).await;
         if params.method() == "tools/call"
@@ -236,7 +261,14 @@ impl Exchange<'_> {
     }
 
     async fn legacy(&self, params: &Params<'_>) -> Answered<Response<Body>> {
-        let session = self.session()?;
+        let session = match (self.session(), self.branch()) {
+            // The home says what is wrong with it.
+            (Err(_), Some(relay)) => {
+                let body = params.message().frame().clone();
+                return Ok(self.passed(relay, HOME, body).await);
+            }
+            (session, _) => session?,
+        };
         let dispatch = &session.joined.dispatch;
         let link = &session.joined.link;
         if params.message().shape() != MessageKind::Request {
@@ -248,6 +280,12 @@ impl Exchange<'_> {
             incoming.map_err(|answer| Box::new(response::json(StatusCode::OK, answer)))?;
         incoming.trace = self.head.trace(self.headers);
         let by = link.requester(self.caller()).at(self.connection.peer);
+        if let Some(relay) = self.branch()
+            && !dispatch.is_plain(by, &incoming)
+        {
+            let body = params.message().frame().clone();
+            return Ok(self.passed(relay, HOME, body).await);
+        }
         dispatch.wait_for_target(by, &incoming.request).await;
         // The session was seen just now, with this request: that is the time of the stream.
         let opener = Opener::Session(
@@ -323,6 +361,66 @@ impl Exchange<'_> {
         )))
     }
 
+    /// The ways to other nodes, if this one is not the home.
+    fn branch(&self) -> Option<&Relay> {
+        let relay = self.connection.relay.as_deref();
+        relay.filter(|relay| relay.is_branch)
+    }
+
+    /// The node that a message is for, if that is known and it is another one.
+    fn elsewhere(&self, relay: &Relay, params: &Params<'_>) -> Option<PassedTo> {
+        let own = elsewhere::slot(self.connection);
+        match elsewhere::answer_slot(params) {
+            Some(slot) if slot == own => None,
+            // The home knows all others.
+            Some(_) if relay.is_branch => Some(HOME),
+            Some(slot) => Some(PassedTo::Slot(slot)),
+            None if params.method() == legacy::CANCELLED => self.cancelled_elsewhere(relay, params),
+            None => (relay.is_branch && !elsewhere::is_call(params)).then_some(HOME),
+        }
+    }
+
+    /// The node that has a notification of a call which is not open here. The home passes it on to all.
+    fn cancelled_elsewhere(&self, relay: &Relay, params: &Params<'_>) -> Option<PassedTo> {
+        let links = &self.connection.links;
+        let Some(id) = self.head.session_id() else {
+            // What a modern client cancels without the end of its connection is not plain.
+            return relay.is_branch.then_some(HOME);
+        };
+        let session = links.sessions.find(id, &self.caller().id, links.now_ms());
+        let tag = params.request_id().map(Tag::of_client);
+        let is_open_here = session.zip(tag).is_some_and(|(session, tag)| {
+            let link = session.joined.link.id;
+            let dispatch = &session.joined.dispatch;
+            dispatch.with(|topic| topic.is_tagged(link, &tag))
+        });
+        if is_open_here {
+            return None;
+        }
+        if relay.is_branch {
+            return Some(HOME);
+        }
+        for slot in relay.slots() {
+            self.pass_aside(slot, params.message().frame().clone());
+        }
+        None
+    }
+
+    /// Passes the message on to another node as well, whose answer is of no use.
+    fn pass_aside(&self, slot: u16, body: Bytes) {
+        let Some(relay) = &self.connection.relay else {
+            return;
+        };
+        let passing = relay.aside(PassedTo::Slot(slot), self.parts, body);
+        tokio::spawn(passing);
+    }
+
+    /// Passes the request on to another node, with this body.
+    async fn passed(&self, relay: &Relay, to: PassedTo, body: Bytes) -> Response<Body> {
+        // Its memory is on the heap: plain calls do not need it.
+        Box::pin(relay.read_to(to, self.parts, body)).await
+    }
+
     /// Its participant, with what its token adds.
     fn caller(&self) -> &Arc<Participant> {
         &self.visit.visitor.participant
@@ -361,7 +459,7 @@ impl Exchange<'_> {
         })
     }
 
-    fn get(&self) -> Answered<Response<Body>> {
+    async fn get(&self) -> Answered<Response<Body>> {
         if self.head.session == HeaderField::Missing {
             return Ok(not_allowed("POST", &Method::GET));
         }
@@ -372,6 +470,13 @@ impl Exchange<'_> {
                 code::INVALID_REQUEST,
                 why,
             ));
+        }
+        if let Some(relay) = &self.connection.relay
+            && let Some(slot) = elsewhere::event_slot(self.parts)
+            && slot != elsewhere::slot(self.connection)
+        {
+            // A branch has passed it on already, unless it is its own.
+            return Ok(self.passed(relay, PassedTo::Slot(slot), Bytes::new()).await);
         }
         let session = self.session()?;
         let reader = match self.value(&LAST_EVENT_ID) {
@@ -407,12 +512,15 @@ impl Exchange<'_> {
         response
     }
 
-    fn delete(&self) -> Answered<Response<Body>> {
+    async fn delete(&self) -> Answered<Response<Body>> {
         if self.head.session == HeaderField::Missing {
             return Ok(not_allowed("POST", &Method::DELETE));
         }
         let session = self.session()?;
-        self.connection.links.close_session(&session);
+        let written = self.connection.links.close_session(&session);
+        // Without a journal, or a place in it, the sender was dropped. A node that does not answer keeps
+        // no client that leaves.
+        let _ = timeout(ENDED_WAIT, written).await;
         Ok(response::empty(StatusCode::NO_CONTENT))
     }
 }

@@ -171,7 +171,11 @@ fn answer_to_plain(first: u8) -> Bytes {
 }
 
 async fn handshake(arrived: Arrived, account: Arc<Share>, tls: &ServerTls) -> io::Result<Secured> {
-    let Arrived { mut socket, ends } = arrived;
+    let Arrived {
+        mut socket,
+        ends,
+        relay,
+    } = arrived;
     let mut peeked = [0];
     // Before TLS reads it: a client that speaks none gets an answer that it can read.
     let seen = socket.peek(&mut peeked).await?;
@@ -203,6 +207,7 @@ async fn handshake(arrived: Arrived, account: Arc<Share>, tls: &ServerTls) -> io
         ConnectionEnds {
             certificate,
             authority: Some(authority.into()),
+            relay,
             peer: Some(ends.peer),
         },
     ))

@@ -54,8 +54,8 @@ async fn an_id_has_one_session_and_none_after_it_was_closed() {
     let session = fixture.find(&id).unwrap();
     assert!(Arc::ptr_eq(&session, &fixture.find(&id).unwrap()));
     assert_eq!((fixture.len(), fixture.links_len()), (1, before + 1));
-    fixture.links.close_session(&session);
-    fixture.links.close_session(&session);
+    drop(fixture.links.close_session(&session));
+    drop(fixture.links.close_session(&session));
     assert!(session.joined.home.liveness.has_ended() && fixture.find(&id).is_none());
     assert_eq!((fixture.len(), fixture.links_len()), (0, before));
     let other = fixture.open();
@@ -112,7 +112,7 @@ async fn an_evicted_session_that_is_closed_is_not_resumed() {
     let id = fixture.open();
     let session = fixture.find(&id).unwrap();
     fixture.open();
-    fixture.links.close_session(&session);
+    drop(fixture.links.close_session(&session));
     assert!(fixture.find(&id).is_none());
 }
 

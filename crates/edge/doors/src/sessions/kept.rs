@@ -55,6 +55,10 @@ impl Fold for KeptSessions {
     const OWNER: &'static str = "sessions";
     type Record = SessionRecord;
 
+    fn is_for_all(_: &SessionRecord) -> bool {
+        true
+    }
+
     fn apply(&mut self, record: &SessionRecord) {
         let SessionRecord::SessionsEnded(ended) = record;
         self.ended.push(

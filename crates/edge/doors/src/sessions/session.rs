@@ -4,6 +4,7 @@ use std::borrow::Borrow;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use gateway::SlottedNumber;
 use platform::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
@@ -61,8 +62,13 @@ impl Session {
             return None;
         }
         streams.next += 1;
+        // Unique among those of all nodes: any of them may be asked to go on with it.
+        let id = SlottedNumber {
+            slot: self.joined.dispatch.context.slot,
+            number: streams.next,
+        };
         let stream = Stream::new(
-            streams.next,
+            id.whole(),
             Lifetime::Resumable,
             answers,
             &self.joined.home.bounds,

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use upstream::config::{
-    EraChoice, SecretText, ServerConfig, SessionSharing, StdioConfig, Timeouts, Transport,
+    EraChoice, Placement, SecretText, ServerConfig, SessionSharing, StdioConfig, Timeouts,
+    Transport,
 };
 
 use super::*;
@@ -32,6 +33,7 @@ fn echo() -> ServerConfig {
         prefix: "echo".into(),
         era: EraChoice::Legacy,
         sessions: SessionSharing::Auto,
+        placement: Placement::default(),
         timeouts: Timeouts::default(),
         capabilities: Arc::new(Capabilities::upstream()),
         enabled: true,

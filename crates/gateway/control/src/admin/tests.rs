@@ -61,6 +61,7 @@ pub(crate) fn started_with(dir: &Path, config: Config) -> (Arc<AccessJournal>, A
         journal: Some(journal),
         audit,
         accounts: Arc::new(oauth::ServerAccounts::in_memory()),
+        branch: None,
     })
     .unwrap();
     (access, registry)

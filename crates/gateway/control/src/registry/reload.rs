@@ -35,7 +35,7 @@ impl Registry {
             // theirs when `bearers` take it over.
             let topics = self.topics();
             for dispatch in topics {
-                dispatch.pause_rules(config.rules_of(dispatch.name()));
+                self.pause_rules(&config, &dispatch);
             }
             self.start_servers(&config, None);
             self.bearers.take_over(&config.identity);
@@ -253,12 +253,16 @@ impl Registry {
             .iter()
             .filter(|topic| opened(topic).is_none())
         {
-            let dispatch = self.open_topic(settings_of(&config, topic));
+            let dispatch = self.open_topic(self.settings_of(&config, topic));
             self.configure_topic(&config, topic, &dispatch);
             // Before any caller can enter it.
-            dispatch.restore();
-            dispatch.put_rules_in_force(config.rules_of(&topic.name));
-            dispatch.put_approver_in_force(config.approver_of(&topic.name));
+            if self.is_branch {
+                self.follow_topic(&config, &dispatch);
+            } else {
+                dispatch.restore();
+                dispatch.put_rules_in_force(config.rules_of(&topic.name));
+                dispatch.put_approver_in_force(config.approver_of(&topic.name));
+            }
             self.topics
                 .write()
                 .insert(topic.name.clone(), Arc::clone(&dispatch));
@@ -268,6 +272,10 @@ impl Registry {
         }
         for (topic, dispatch) in kept {
             self.configure_topic(&config, topic, &dispatch);
+            if self.is_branch {
+                self.follow_topic(&config, &dispatch);
+                continue;
+            }
             dispatch.put_rules_in_force(config.rules_of(&topic.name));
             dispatch.put_approver_in_force(config.approver_of(&topic.name));
         }
@@ -295,7 +303,8 @@ impl Registry {
         let standing = Box::new(move |id: &_| registry.upgrade()?.standing(id, &name));
         let context = Arc::clone(&self.context);
         let audit = self.audit.clone();
-        let ledgers = self.ledgers.clone();
+        // A branch writes nothing of its topics.
+        let ledgers = self.ledgers.clone().filter(|_| !self.is_branch);
         let dispatch = Dispatch::open(settings, context, audit, ledgers, standing);
         let shadow = move |id: &_| in_shadow.upgrade()?.shadow(id, &of);
         dispatch.ask_shadow_sets(Box::new(shadow));
@@ -329,21 +338,29 @@ impl Registry {
             tools: topic.tools.as_ref(),
             sets: Some(&config.sets),
         };
-        dispatch.pause_rules(config.rules_of(&topic.name));
-        dispatch.take_settings(settings_of(config, topic));
+        self.pause_rules(config, dispatch);
+        dispatch.take_settings(self.settings_of(config, topic));
         let participants = config.identity.participants.iter();
         let shadows =
             participants.filter_map(|one| Some((one.participant.id.clone(), one.shadow.clone()?)));
         dispatch.put_shadow_sets(shadows.collect());
         dispatch.configure(&servers, &serving, offer);
     }
-}
 
-/// The settings that a configuration has for one of its topics.
-fn settings_of(config: &Config, topic: &TopicSection) -> Settings {
-    Settings {
-        topic: topic.clone(),
-        limits: config.limits.topics,
+    /// Has no rule decide until those of this configuration are put in force. In a branch none ever does.
+    fn pause_rules(&self, config: &Config, dispatch: &Arc<Dispatch>) {
+        if !self.is_branch {
+            dispatch.pause_rules(config.rules_of(dispatch.name()));
+        }
+    }
+
+    /// The settings that a configuration has for one of its topics.
+    fn settings_of(&self, config: &Config, topic: &TopicSection) -> Settings {
+        Settings {
+            topic: topic.clone(),
+            limits: config.limits.topics,
+            is_branch: self.is_branch,
+        }
     }
 }
 

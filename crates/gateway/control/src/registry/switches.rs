@@ -1,5 +1,6 @@
 //! Servers that operators start anew, or switch off until they are switched on again.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -87,11 +88,13 @@ impl Registry {
             (Switch::Disable, false) => {
                 self.off.lock().insert(name.to_owned());
                 self.apply_again(None);
+                self.context.home_news.notify_one();
                 Ok(())
             }
             (Switch::Enable, true) => {
                 self.off.lock().remove(name);
                 self.apply_again(None);
+                self.context.home_news.notify_one();
                 Ok(())
             }
             (Switch::Restart, false) => {
@@ -107,6 +110,25 @@ impl Registry {
                 self.apply_again(Some(name));
                 Ok(())
             }
+        }
+    }
+
+    /// The servers that operators have disabled.
+    pub fn disabled_servers(&self) -> Vec<String> {
+        self.off.lock().iter().cloned().collect()
+    }
+
+    /// Has these servers disabled and no others, as another process says.
+    pub fn follow_disabled(self: &Arc<Self>, servers: &[String]) {
+        let servers: BTreeSet<String> = servers.iter().cloned().collect();
+        let is_new = {
+            let mut off = self.off.lock();
+            let is_new = *off != servers;
+            *off = servers;
+            is_new
+        };
+        if is_new {
+            self.apply_again(None);
         }
     }
 

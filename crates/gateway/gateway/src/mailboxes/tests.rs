@@ -205,7 +205,7 @@ impl Outlet for Asked {
         Ok(())
     }
 
-    fn withdraw_question(&self, _: OperationId) {
+    fn withdraw_question(&self, _: u64) {
         self.0.lock().push("withdrawn");
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::{Capabilities, ParticipantId};
-use upstream::config::{EraChoice, HttpConfig, SessionSharing, Timeouts};
+use upstream::config::{EraChoice, HttpConfig, Placement, SessionSharing, Timeouts};
 
 use super::*;
 use crate::scripted::ScriptedTerminal;
@@ -16,6 +16,7 @@ fn server(transport: Transport) -> ServerConfig {
         prefix: "github".into(),
         era: EraChoice::Auto,
         sessions: SessionSharing::Auto,
+        placement: Placement::default(),
         timeouts: Timeouts::default(),
         capabilities: Arc::new(Capabilities::upstream()),
         enabled: true,

@@ -1,14 +1,17 @@
 //! This process as a node of a cluster: it runs the gateway while it is the home, and conveys the
 //! connections of its clients to the home else.
 
+mod branch;
 mod front;
 mod shared;
 mod token_uses;
+mod ways;
 
 use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -17,31 +20,28 @@ use auth::encode_token;
 use config::{ClusterConfig, Config};
 use doors::Doors;
 use fabric::nats::{NatsConfig, UserFiles};
-use node::{ClusterNode, HomeJournal, NodeParts, NodeStanding};
+use node::{ClusterNode, HomeJournal, HomeWord, NodeParts, NodeStanding};
 use platform::Mutex;
 use store::JournalWriter;
 use store::recorder::Gate;
 use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::{LOG_TARGET, Output};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::{JoinHandle, block_in_place, spawn_blocking};
 use zeroize::Zeroizing;
 
 use super::banner::ClusterPart;
 use super::program_file::this_program;
 use super::running::{Gateway, GatewayParts, audit, cannot_listen, operator_key};
-use shared::{AtHome, Shared};
+use shared::{AtHome, BEGIN_RETRY, PASSING, Shared};
 use token_uses::ClusterUses;
+use ways::NodeWays;
 
 /// The time in which a node that stops hands over what it is the home of.
 const HAND_OVER_MAX: Duration = Duration::from_secs(5);
 /// The time that a node that begins waits for the cluster to have a home.
 const FIRST_HOME_MAX: Duration = Duration::from_secs(15);
-/// The pause before a gateway that could not begin is begun again.
-const BEGIN_RETRY: Duration = Duration::from_secs(1);
-/// The codes of failures that pass, with the log or with this node's time as the home.
-const PASSING: [&str; 3] = ["log_unavailable", "home_elsewhere", "overloaded"];
 /// The pause between two looks whether a new home may serve.
 const LEADS_LOOK: Duration = Duration::from_millis(10);
 
@@ -83,7 +83,7 @@ impl Clustered {
             local: local.clone(),
         };
         let node = join(parts).await?;
-        node.set_config(config_digest(&config));
+        let digest = config_digest(&config);
         let shared = Arc::new(Shared {
             node,
             audit: audit(&config, Some(&local))?,
@@ -92,10 +92,14 @@ impl Clustered {
             file,
             config: Mutex::new(config),
             gateway: watch::Sender::new(None),
+            branch: Mutex::default(),
+            digest: AtomicU64::new(0),
+            reloaded: Notify::new(),
             socket: OnceLock::new(),
             announced: Mutex::default(),
         });
-        let failure = tokio::spawn(serve_at_home(Arc::clone(&shared)));
+        shared.set_digest(digest);
+        let failure = tokio::spawn(serve_in_turn(Arc::clone(&shared)));
         Ok(Self {
             shared,
             failure,
@@ -121,6 +125,7 @@ impl Clustered {
         self.tasks.lock().extend([
             tokio::spawn(front::accept(Arc::clone(shared))),
             tokio::spawn(front::take_conveyed(Arc::clone(shared))),
+            tokio::spawn(say_as_home(Arc::clone(shared))),
         ]);
         shared.announced.lock().listen = Some(bound.to_string());
         shared.announce()?;
@@ -147,9 +152,14 @@ impl Clustered {
     /// Takes over a new configuration, whole; a gateway that begins later has it too.
     pub(super) fn reload(&self, config: Config) {
         *self.shared.config.lock() = config.clone();
-        self.shared.node.set_config(config_digest(&config));
+        self.shared.set_digest(config_digest(&config));
+        let branch = self.shared.branch.lock().clone();
+        if let Some(branch) = branch {
+            branch.reload(config.clone().of_branch());
+        }
         if let Some(gateway) = self.gateway() {
             gateway.reload(config);
+            self.shared.reloaded.notify_one();
         }
         // The certificate may be another one.
         if let Err(failure) = self.shared.announce() {
@@ -188,6 +198,10 @@ impl Clustered {
 
     /// Ends the gateway, if there is one, and hands over to another node.
     pub(super) async fn stop(&self) {
+        let branch = self.shared.branch.lock().take();
+        if let Some(branch) = branch {
+            branch.stop().await;
+        }
         if let Some(gateway) = self.gateway() {
             gateway.drain().await;
         }
@@ -213,18 +227,27 @@ impl Drop for Clustered {
     }
 }
 
-/// Runs the gateway whenever this node is the home. Returns why it cannot.
-async fn serve_at_home(shared: Arc<Shared>) -> Failure {
+/// Runs the gateway whenever this node is the home, and a branch while another one is. Returns why it
+/// cannot.
+async fn serve_in_turn(shared: Arc<Shared>) -> Failure {
     let mut standing = shared.node.standing();
     loop {
         let now = standing.borrow_and_update().clone();
-        if let NodeStanding::Home(journal) = now {
-            match begin_when_possible(&shared, &journal).await {
+        branch::end(&shared);
+        match now {
+            NodeStanding::Home(journal) => match begin_when_possible(&shared, &journal).await {
                 Ok(gateway) => _ = shared.gateway.send_replace(gateway),
                 Err(failure) => return failure,
-            }
+            },
+            NodeStanding::Away => tokio::select! {
+                // A node's tasks live as long as it does.
+                _ = standing.changed() => {
+                    standing.mark_changed();
+                }
+                () = branch::keep(&shared) => {}
+            },
+            NodeStanding::Lost => {}
         }
-        // A node's tasks live as long as it does.
         let _ = standing.changed().await;
         // The latest standing alone counts; whatever it is, the former time as the home is over.
         let ended = shared.gateway.send_replace(None);
@@ -276,10 +299,43 @@ fn begin(shared: &Arc<Shared>, journal: &Arc<HomeJournal>) -> Result<Arc<Gateway
         journal: Some(journal.writer()?),
         audit: shared.audit.gated_by(gate),
         operator: shared.operator,
+        nodes: Some(Arc::new(NodeWays::of(shared))),
+        branch: None,
     })?;
     gateway.use_tokens_by(Arc::new(ClusterUses(Arc::clone(journal))));
     tracing::info!(target: LOG_TARGET, node = %shared.node.id().name, "this node is the home: it runs the gateway");
     Ok(Arc::new(gateway))
+}
+
+/// Says to the other nodes what they need to know of this one, whenever it is the home.
+async fn say_as_home(shared: Arc<Shared>) -> Infallible {
+    let mut gateway = shared.gateway.subscribe();
+    loop {
+        let at_home = gateway.borrow_and_update().clone();
+        let Some(at_home) = at_home else {
+            shared.node.say_as_home(None);
+            let _ = gateway.changed().await;
+            continue;
+        };
+        shared.node.say_as_home(home_word(&shared, &at_home));
+        tokio::select! {
+            () = at_home.news() => {}
+            () = shared.reloaded.notified() => {}
+            _ = gateway.changed() => {}
+        }
+    }
+}
+
+/// The word of this home to the other nodes.
+fn home_word(shared: &Shared, gateway: &Gateway) -> Option<HomeWord> {
+    let word = HomeWord {
+        epoch: shared.node.home_epoch()?,
+        config: shared.digest.load(Ordering::Acquire),
+        watched: Some(gateway.watched_topics()),
+        off: gateway.disabled_servers(),
+    };
+    // Without one no other node makes calls.
+    word.fits().then_some(word)
 }
 
 /// Reads the key of a cluster.

@@ -11,7 +11,7 @@ use axum::Router;
 use client::Guard;
 use config::Config;
 use control::{Registry, RegistryParts};
-use doors::Doors;
+use doors::{Doors, OtherNodes};
 use exporter::Exporter;
 use identity::grants::{Grants, NOT_APPLIED};
 use identity::identities::tokens_configured;
@@ -21,9 +21,10 @@ use model::{Refusal, RefusalCode, TopicName};
 use oauth::{ServerAccounts, token_uses::TokenUses, vault::Vault};
 use platform::{Mutex, random, unix_ms};
 use store::recorder::Recorder;
-use store::{DirectoryOwner, JournalWriter, Ledger};
+use store::{DirectoryOwner, Entry, JournalWriter, Ledger, StoreError};
 use tls::ServerTls;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 
 use super::console::console;
 use super::descriptors::Descriptors;
@@ -62,6 +63,11 @@ pub(crate) struct GatewayParts {
     pub(crate) audit: Recorder,
     /// The hash of the operator's key, if there is one.
     pub(crate) operator: Option<TokenHash>,
+    /// The other nodes of the cluster, if the gateway is of one.
+    pub(crate) nodes: Option<Arc<dyn OtherNodes>>,
+    /// The slot of the node, if the gateway is a branch: it makes plain calls, writes nothing into the
+    /// journal, and passes everything else on to the home.
+    pub(crate) branch: Option<u16>,
 }
 
 impl GatewayParts {
@@ -84,6 +90,8 @@ impl GatewayParts {
             file,
             journal,
             operator,
+            nodes: None,
+            branch: None,
         })
     }
 }
@@ -107,6 +115,21 @@ struct OpenedJournal {
 }
 
 impl OpenedJournal {
+    /// That of a journal which another process writes.
+    ///
+    /// # Errors
+    /// When that process has written nothing yet, or what it wrote cannot be read.
+    fn of_branch(config: &Config, writer: &JournalWriter) -> Result<Self, Failure> {
+        let ledger: Ledger<AccessState> = writer.ledger()?;
+        let sealer = identity::kept_sealer(writer)?.ok_or(StoreError::Elsewhere)?;
+        let requires_token = ledger.state(|state| tokens_configured(&config.identity, state));
+        Ok(Self {
+            ledger: Some(ledger),
+            sealer,
+            requires_token,
+        })
+    }
+
     fn of(config: &Config, journal: Option<&JournalWriter>) -> Result<Self, Failure> {
         let Some(writer) = journal else {
             return Ok(Self {
@@ -205,6 +228,12 @@ fn pages(
     }
 }
 
+/// The pages of a branch, of which its doors show those that are each node's own.
+fn own_pages(registry: &Arc<Registry>, access: &Arc<AccessJournal>) -> Router {
+    let connect = connect(registry, access, None);
+    api::router(registry, access, None, &connect, None, &Arc::default())
+}
+
 /// That an address cannot be listened on.
 pub(crate) fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
     Failure::new(
@@ -242,6 +271,8 @@ impl Gateway {
             journal,
             audit,
             operator,
+            nodes,
+            branch,
         } = parts;
         // First: limits that the process cannot keep would be in all that follows.
         let descriptors = Descriptors::fit(&mut config);
@@ -249,7 +280,10 @@ impl Gateway {
             ledger,
             sealer,
             requires_token,
-        } = OpenedJournal::of(&config, journal.as_ref())?;
+        } = match (branch, &journal) {
+            (Some(_), Some(followed)) => OpenedJournal::of_branch(&config, followed)?,
+            (_, journal) => OpenedJournal::of(&config, journal.as_ref())?,
+        };
         let access = AccessJournal::new(ledger, requires_token).with_operator(operator);
         let access = Arc::new(access);
         let standing = access.standing(&config.identity);
@@ -267,10 +301,14 @@ impl Gateway {
             journal,
             audit,
             accounts,
+            branch,
         };
         let registry = Registry::start(start)?;
-        let pages = pages(&registry, &access, file);
-        let doors = Doors::new(Arc::clone(&registry), pages)?;
+        let pages = match branch {
+            Some(_) => own_pages(&registry, &access),
+            None => pages(&registry, &access, file),
+        };
+        let doors = Doors::of_node(Arc::clone(&registry), pages, nodes)?;
         let exporter = Exporter::new(&registry);
         exporter.put_in_force(registry.config().telemetry.as_ref());
         if let Some(words) = &registry.config().audit.export {
@@ -365,6 +403,50 @@ impl Gateway {
         if let Err(error) = self.doors.conveyed(wire, client.ip(), at).await {
             tracing::warn!(%error, "a connection of another node cannot be served");
         }
+    }
+
+    /// Serves a connection that this node has accepted at the address `at`, as a branch.
+    pub(crate) async fn accepted(&self, socket: TcpStream, client: SocketAddr, at: SocketAddr) {
+        if let Err(refusal) = self.may_listen(at) {
+            tracing::warn!(target: LOG_TARGET, %at, why = %refusal.message, "a connection is refused");
+            return;
+        }
+        self.doors.accepted(socket, client.ip(), at).await;
+    }
+
+    /// Puts in force what the home has written, as a branch: these entries, or all.
+    pub(crate) fn follow(&self, entries: Option<&[Entry]>) {
+        match entries {
+            Some(entries) => {
+                self.registry.follow_entries(&self.access, entries);
+                self.doors.follow(entries);
+            }
+            None => self.registry.follow_all(&self.access),
+        }
+    }
+
+    /// The topics whose calls are shown to participants.
+    pub(crate) fn watched_topics(&self) -> Vec<String> {
+        let topics = self.registry.topics();
+        let watched = topics.iter().filter(|dispatch| dispatch.shows_calls());
+        watched
+            .map(|dispatch| dispatch.name().to_string())
+            .collect()
+    }
+
+    /// The servers that operators have disabled.
+    pub(crate) fn disabled_servers(&self) -> Vec<String> {
+        self.registry.disabled_servers()
+    }
+
+    /// Has these servers disabled, as the home says.
+    pub(crate) fn follow_disabled(&self, servers: &[String]) {
+        self.registry.follow_disabled(servers);
+    }
+
+    /// Waits until other nodes need to know something else of this home than before.
+    pub(crate) async fn news(&self) {
+        self.registry.context.home_news.notified().await;
     }
 
     /// Writes what commands must know of it into the data directory.

@@ -8,6 +8,7 @@ mod faults;
 mod load;
 mod lost;
 mod nodes;
+mod plain;
 mod proposals;
 mod revoked;
 mod ruled;

@@ -11,7 +11,7 @@ use wire::mcp::Era;
 
 use super::wanted::Wanted;
 use super::{Upstream, close_all};
-use crate::config::{SessionSharing, Transport};
+use crate::config::{Placement, SessionSharing, Transport};
 use crate::session_api::{Caller, ClientProfile, SessionKey};
 use crate::{fault::Fault, interest::Subscription, manifest::Manifest, session::Session};
 
@@ -163,6 +163,26 @@ impl Upstream {
         let mut book = self.book.lock();
         let era = book.spoken(form)?;
         Some(book.open(&(era, SessionKey::Shared), None)?.session)
+    }
+
+    /// Whether it makes no difference which node of a cluster calls the server for callers of this
+    /// form: that is configured, or it keeps nothing between two calls. `None` if that is not known
+    /// before a session for such callers is open.
+    #[must_use]
+    pub fn is_for_every_node(&self, form: Form) -> Option<bool> {
+        let config = &self.spec.config;
+        match config.placement {
+            Placement::Every => Some(true),
+            Placement::Home => Some(false),
+            Placement::Auto if self.has_callers_accounts() => Some(false),
+            Placement::Auto => match config.sessions {
+                SessionSharing::Caller => Some(false),
+                SessionSharing::Call => Some(config.transport.child().is_none()),
+                SessionSharing::Auto | SessionSharing::Shared => {
+                    Some(!self.open_shared(form)?.keeps_state())
+                }
+            },
+        }
     }
 
     /// Whether this caller has sessions of its own here.

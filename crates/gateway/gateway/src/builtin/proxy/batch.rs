@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Weak};
 
-use model::{Answer, OperationId, ParticipantId, Payload, Refusal, Request};
+use model::{Answer, ParticipantId, Payload, Refusal, Request};
 use platform::Mutex;
 use tokio::sync::oneshot;
 use wire::mcp::proxy::{
@@ -217,7 +217,9 @@ impl Reply for Operation {
         let Some(dispatch) = self.dispatch.upgrade() else {
             return Err(Undelivered::OtherForm);
         };
-        let operation = question.operation;
+        let Questioned {
+            operation, number, ..
+        } = *question;
         let request = question.request.clone();
         let delivered = call.delivered.get();
         let server = delivered.map(|delivered| delivered.server.clone());
@@ -227,6 +229,7 @@ impl Reply for Operation {
             let respell = |own: &str| dispatch.respelled(link, server.as_ref()?, own);
             let question = Questioned {
                 operation,
+                number,
                 request: &request,
                 respell: &respell,
             };
@@ -243,10 +246,10 @@ impl Reply for Operation {
         Ok(())
     }
 
-    fn withdraw_question(&self, _: &Call, operation: OperationId) {
+    fn withdraw_question(&self, _: &Call, number: u64) {
         let withdrawal = Withdrawal {
             batch: Arc::clone(&self.batch),
-            operation,
+            number,
         };
         if let Some(dispatch) = self.dispatch.upgrade() {
             dispatch.proceed(self.batch.id, move |_, _| drop(withdrawal));
@@ -258,12 +261,13 @@ impl Reply for Operation {
 /// or, if the batch is over, at once.
 struct Withdrawal {
     batch: Arc<Call>,
-    operation: OperationId,
+    /// The number by which its client would answer.
+    number: u64,
 }
 
 impl Drop for Withdrawal {
     fn drop(&mut self) {
-        self.batch.reply().withdraw_question(self.operation);
+        self.batch.reply().withdraw_question(self.number);
     }
 }
 
@@ -271,7 +275,7 @@ impl Drop for Withdrawal {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use model::{Form, Method};
+    use model::{Form, Method, OperationId};
 
     use super::*;
     use crate::link::NoOutlet;
@@ -308,6 +312,7 @@ mod tests {
         };
         let question = Questioned {
             operation: OperationId(7),
+            number: 7,
             request: &request,
             respell: &|_| None,
         };

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use model::{Answer, ListKind, OperationId, Refusal, RefusalCode};
+use model::{Answer, ListKind, Refusal, RefusalCode};
 use wire::mcp::{proxy, result::words};
 
 use crate::call::{Call, Reply};
@@ -63,8 +63,8 @@ impl Reply for Wrapped {
         self.reply.ask(call, question)
     }
 
-    fn withdraw_question(&self, call: &Call, operation: OperationId) {
-        self.reply.withdraw_question(call, operation);
+    fn withdraw_question(&self, call: &Call, number: u64) {
+        self.reply.withdraw_question(call, number);
     }
 
     fn list_changed(&self, call: &Call, list: ListKind) -> Result<(), Undelivered> {

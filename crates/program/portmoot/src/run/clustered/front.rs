@@ -7,20 +7,31 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use node::{ConveyedEnds, NodeStanding, OtherHome};
+use node::{ConveyedEnds, NodeStanding, OtherHome, Tunnel};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, Interest, copy};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 
+use super::super::running::Gateway;
 use super::shared::{LOOK, Shared};
 
 /// The time that a connection waits for the cluster to have a home. A take-over is over before.
-const HOME_WAIT: Duration = Duration::from_secs(15);
+pub(super) const HOME_WAIT: Duration = Duration::from_secs(15);
 /// The time that a client has to end its side, once the home has ended the other.
 const LINGER: Duration = Duration::from_secs(5);
 /// The pause after a connection that cannot be accepted.
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);
+/// The first bytes of the methods of HTTP.
+const METHODS: [&[u8; METHOD_BYTES]; 7] = [
+    b"GET ", b"POST", b"PUT ", b"PATC", b"DELE", b"HEAD", b"OPTI",
+];
+/// So many bytes tell HTTP/1 from other protocols.
+const METHOD_BYTES: usize = 4;
+/// The time that a client has to begin. One that takes longer is conveyed.
+const BEGIN_MAX: Duration = Duration::from_secs(30);
+/// The pause between two looks at a client that has begun with fewer bytes.
+const BEGIN_LOOK: Duration = Duration::from_millis(5);
 /// The bytes of a request that say which page of health it is for.
 const HEAD_BYTES: usize = 16;
 
@@ -39,7 +50,7 @@ pub(super) async fn accept(shared: Arc<Shared>) -> Infallible {
             (Some(Ok(socket)), None) => {
                 let mut changed = gateway.clone();
                 tokio::select! {
-                    end = convey_all(&shared, socket, &places) => end.map_err(|why| why.to_string()),
+                    end = serve_all(&shared, socket, &places) => end.map_err(|why| why.to_string()),
                     _ = changed.changed() => continue,
                 }
             }
@@ -55,8 +66,8 @@ pub(super) async fn accept(shared: Arc<Shared>) -> Infallible {
     }
 }
 
-/// Conveys every connection that a socket accepts.
-async fn convey_all(
+/// Serves every connection that a socket accepts.
+async fn serve_all(
     shared: &Arc<Shared>,
     socket: std::net::TcpListener,
     places: &Arc<Semaphore>,
@@ -71,7 +82,7 @@ async fn convey_all(
         match socket.accept().await {
             Ok((client, peer)) => {
                 let _ = client.set_nodelay(true);
-                tokio::spawn(convey(Arc::clone(shared), client, peer, place));
+                tokio::spawn(serve(Arc::clone(shared), client, peer, place));
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
@@ -81,8 +92,8 @@ async fn convey_all(
     }
 }
 
-/// Takes connections that other nodes convey, while this node runs the gateway. Others are dropped:
-/// their node conveys them to the next home.
+/// Takes connections that other nodes convey: those for the home while this node is it, those for this
+/// node while it has a branch. Others are dropped: their node conveys them to the next home.
 pub(super) async fn take_conveyed(shared: Arc<Shared>) -> Infallible {
     let mut all = shared.node.conveyed();
     loop {
@@ -91,10 +102,15 @@ pub(super) async fn take_conveyed(shared: Arc<Shared>) -> Infallible {
             // The node ends, and this task with it.
             return std::future::pending().await;
         };
-        let Some(gateway) = shared.gateway().filter(|_| shared.node.leads()) else {
+        let ends = conveyed.ends;
+        let gateway = if ends.is_for_node {
+            shared.branch.lock().clone()
+        } else {
+            shared.gateway().filter(|_| shared.node.leads())
+        };
+        let Some(gateway) = gateway else {
             continue;
         };
-        let ends = conveyed.ends;
         tokio::spawn(async move {
             if let Ok(stream) = conveyed.take().await {
                 gateway.conveyed(stream, ends.client, ends.node).await;
@@ -103,36 +119,47 @@ pub(super) async fn take_conveyed(shared: Arc<Shared>) -> Infallible {
     }
 }
 
-/// Conveys one connection: to the gateway of this process, or to the home.
-async fn convey(
+/// Serves one connection: by the branch of this node, if there is one and the client speaks HTTP/1,
+/// else at the home.
+async fn serve(
     shared: Arc<Shared>,
-    mut client: TcpStream,
+    client: TcpStream,
     peer: SocketAddr,
-    _place: OwnedSemaphorePermit,
+    place: OwnedSemaphorePermit,
 ) {
     let Ok(at) = client.local_addr() else {
         return;
     };
+    let branch = shared.branch.lock().clone();
+    // It may speak TLS since the branch has begun.
+    let has_tls = shared.config.lock().doors.tls.is_some();
+    if let Some(branch) = branch.filter(|_| !has_tls)
+        && begins_as_http(&client).await
+    {
+        // The branch has places of its own.
+        drop(place);
+        return branch.accepted(client, peer, at).await;
+    }
     let ends = ConveyedEnds {
         client: peer,
         node: at,
+        is_for_node: false,
     };
+    convey(&shared, client, ends).await;
+}
+
+/// Conveys one connection: to the gateway of this process, or to the home.
+async fn convey(shared: &Shared, mut client: TcpStream, ends: ConveyedEnds) {
     let deadline = Instant::now() + HOME_WAIT;
     loop {
-        if let Some(gateway) = shared.gateway() {
-            return gateway.conveyed(client, peer, at).await;
-        }
-        if let Some(home) = shared.node.other_home() {
-            tokio::select! {
-                conveyed = shared.node.convey(&home, ends) => match conveyed {
-                    Ok(tunnel) => return carry(&shared, client, tunnel, home).await,
-                    Err(why) => tracing::debug!(%why, "a connection waits for a home"),
-                },
-                // One that does not answer is not waited for any longer: nothing was sent to it.
-                () = moved(&shared, &home) => {}
+        match reach(shared, ends).await {
+            Some(Reached::Own(gateway)) => {
+                return gateway.conveyed(client, ends.client, ends.node).await;
             }
+            Some(Reached::Other(tunnel, home)) => return carry(shared, client, tunnel, home).await,
+            None => {}
         }
-        let why = Absence::of(&shared);
+        let why = Absence::of(shared);
         if why.needs_a_person() || Instant::now() > deadline || asks_for_health(&client).await {
             let has_tls = shared.config.lock().doors.tls.is_some();
             // One that speaks TLS reads no plain answer.
@@ -146,6 +173,33 @@ async fn convey(
         if has_left(&client) {
             return tracing::trace!("a client left before there was a home");
         }
+    }
+}
+
+/// The way to a home.
+pub(super) enum Reached {
+    /// This process is it.
+    Own(Arc<Gateway>),
+    /// Another node is.
+    Other(Tunnel, OtherHome),
+}
+
+/// Tries once to reach the home for a connection.
+pub(super) async fn reach(shared: &Shared, ends: ConveyedEnds) -> Option<Reached> {
+    if let Some(gateway) = shared.gateway() {
+        return Some(Reached::Own(gateway));
+    }
+    let home = shared.node.other_home()?;
+    tokio::select! {
+        conveyed = shared.node.convey(&home, ends) => match conveyed {
+            Ok(tunnel) => Some(Reached::Other(tunnel, home)),
+            Err(why) => {
+                tracing::debug!(%why, "a connection waits for a home");
+                None
+            }
+        },
+        // One that does not answer is not waited for any longer: nothing was sent to it.
+        () = moved(shared, &home) => None,
     }
 }
 
@@ -189,7 +243,7 @@ async fn carry(
 }
 
 /// Waits until another home than this one has begun.
-async fn moved(shared: &Shared, home: &OtherHome) {
+pub(super) async fn moved(shared: &Shared, home: &OtherHome) {
     let (mut homes, mut gateway) = (shared.node.other_homes(), shared.gateway.subscribe());
     tokio::select! {
         _ = homes.wait_for(|now| is_after(now.as_ref(), home)) => {}
@@ -209,6 +263,26 @@ fn has_left(client: &TcpStream) -> bool {
     ready.is_some_and(|ready| ready.is_ok_and(|ready| ready.is_read_closed()))
 }
 
+/// Whether a client begins with a request of HTTP/1; any other protocol is the home's.
+async fn begins_as_http(client: &TcpStream) -> bool {
+    let mut begin = [0; METHOD_BYTES];
+    let seen = async {
+        while client.peek(&mut begin).await.ok()? < METHOD_BYTES {
+            // The client has ended its side, or writes byte by byte.
+            if has_left(client) {
+                return None;
+            }
+            sleep(BEGIN_LOOK).await;
+        }
+        Some(METHODS.contains(&&begin))
+    };
+    timeout(BEGIN_MAX, seen)
+        .await
+        .ok()
+        .flatten()
+        .unwrap_or_default()
+}
+
 /// Whether a client asks whether the gateway is healthy or ready. It learns at once that there is
 /// none, so that a balancer chooses another node.
 async fn asks_for_health(client: &TcpStream) -> bool {
@@ -224,7 +298,7 @@ async fn asks_for_health(client: &TcpStream) -> bool {
 
 /// The cause for which no node serves.
 #[derive(Debug, Clone, Copy)]
-enum Absence {
+pub(super) enum Absence {
     /// None is the home now.
     NoHome,
     /// Messages were lost, and a person has to look.
@@ -232,7 +306,7 @@ enum Absence {
 }
 
 impl Absence {
-    fn of(shared: &Shared) -> Self {
+    pub(super) fn of(shared: &Shared) -> Self {
         match &*shared.node.standing().borrow() {
             NodeStanding::Lost => Self::Lost,
             NodeStanding::Home(_) | NodeStanding::Away => Self::NoHome,
@@ -240,7 +314,7 @@ impl Absence {
     }
 
     /// Whether no node serves before a person has looked.
-    fn needs_a_person(self) -> bool {
+    pub(super) fn needs_a_person(self) -> bool {
         match self {
             Self::NoHome => false,
             Self::Lost => true,
@@ -248,7 +322,7 @@ impl Absence {
     }
 
     /// The body of the answer, as errors of the API have it.
-    fn body(self) -> &'static str {
+    pub(super) fn body(self) -> &'static str {
         match self {
             Self::NoHome => {
                 r#"{"code":"no_home","message":"no node is the home of the cluster now"}"#

@@ -1,6 +1,7 @@
 //! State that the tasks of a node have in common.
 
 use std::net::TcpListener;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -13,12 +14,17 @@ use store::recorder::Recorder;
 use store::{DirectoryOwner, JournalWriter};
 use terminal::failure::Failure;
 use tls::ServerTls;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::super::running::Gateway;
 
 /// The pause before a connection is conveyed again.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
+
+/// The pause before a gateway that could not begin is begun again.
+pub(super) const BEGIN_RETRY: Duration = Duration::from_secs(1);
+/// The codes of failures that pass, with the log or with this node's time as the home.
+pub(super) const PASSING: [&str; 3] = ["log_unavailable", "home_elsewhere", "overloaded"];
 
 /// The gateway of this process, while it is the home.
 pub(super) type AtHome = Option<Arc<Gateway>>;
@@ -33,6 +39,12 @@ pub(super) struct Shared {
     pub(super) file: Option<Arc<ConfigFile>>,
     pub(super) config: Mutex<Config>,
     pub(super) gateway: watch::Sender<AtHome>,
+    /// The gateway of this process, while it is a branch.
+    pub(super) branch: Mutex<AtHome>,
+    /// The digest of the configuration, as far as all nodes have it in common.
+    pub(super) digest: AtomicU64,
+    /// Notified when the home has another configuration.
+    pub(super) reloaded: Notify,
     pub(super) socket: OnceLock<TcpListener>,
     /// Entry in the data directory that commands read.
     pub(super) announced: Mutex<DirectoryOwner>,
@@ -41,6 +53,12 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn gateway(&self) -> AtHome {
         self.gateway.borrow().clone()
+    }
+
+    /// Notes the configuration's digest, here and in the node's words.
+    pub(super) fn set_digest(&self, digest: u64) {
+        self.digest.store(digest, Ordering::Release);
+        self.node.set_config(digest);
     }
 
     /// Writes what commands must know of this process into the data directory.

@@ -34,3 +34,13 @@ impl TokenUse for ClusterUse {
         self.0.end();
     }
 }
+
+/// The uses by a node that is not the home: it makes none.
+#[derive(Debug)]
+pub(super) struct NoUses;
+
+impl TokenUses for NoUses {
+    fn begin<'u>(&'u self, _: &'u str) -> Beginning<'u> {
+        Box::pin(async { Err(NotUsable::Elsewhere) })
+    }
+}

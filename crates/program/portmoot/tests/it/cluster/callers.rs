@@ -12,6 +12,7 @@ use crate::ws::token;
 
 use super::attempt::{api, modern};
 use super::nodes::{AddressBook, Nodes, SHORT};
+use super::plain::PLAIN;
 
 /// A server that counts its calls, and its table: calls are held for this time.
 pub(super) struct Worker(Peer);
@@ -23,7 +24,8 @@ impl Worker {
 
     pub(super) fn config(&self, hold: &str) -> String {
         let table = self.0.child("worker", "worker");
-        format!("[server.limits]\nhold = {hold:?}\n{table}")
+        // With one that each node calls, nodes pass requests on, and not connections.
+        format!("[server.limits]\nhold = {hold:?}\n{table}{PLAIN}")
     }
 
     /// The number of times that each call was carried out, by the number of the call.

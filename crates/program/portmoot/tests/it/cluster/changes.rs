@@ -6,11 +6,12 @@ use harness::Link;
 use serde_json::{Value, json};
 
 use crate::http::Events;
-use crate::support::{Client, fixture, until};
+use crate::support::{Client, until};
 use crate::ws::token;
 
-use super::attempt::api;
+use super::attempt::{api, modern};
 use super::nodes::{LONG, Nodes, SHORT};
+use super::plain::PLAIN;
 
 /// Changes of each of the threads, of which each is an issue and a revocation.
 const ROUNDS: usize = 25;
@@ -33,10 +34,11 @@ fn revoke(nodes: &Nodes, node: usize, name: &str) {
     assert_eq!(revoked.status, 200, "{revoked:?}");
 }
 
-/// The status of a request with a token at a node; `None` if there is no answer.
+/// The status of a call with a token at a node, which makes it itself; `None` if there is no answer.
 fn status(nodes: &Nodes, node: usize, token: &str) -> Option<u16> {
     let address = nodes.node(node).address();
-    let reply = api(address, SHORT, token, "GET /api/v1/tools", &Value::Null);
+    let call = json!({ "name": "p_echo", "arguments": { "text": "x" } });
+    let reply = modern(address, SHORT, token, "tools/call", call);
     reply.map(|reply| reply.status)
 }
 
@@ -63,7 +65,7 @@ fn changes_of_one(nodes: &Nodes, name: &str, first: usize) {
 
 #[test]
 fn a_confirmed_change_is_in_force_on_every_node() {
-    let nodes = Nodes::start(3, 1, &fixture("a", &[]));
+    let nodes = Nodes::start(3, 1, PLAIN);
     let begun = Instant::now();
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -84,7 +86,7 @@ fn a_confirmed_change_is_in_force_on_every_node() {
 /// A node without contact admits nothing that was revoked elsewhere, with a home or not.
 #[test]
 fn a_confirmed_change_is_in_force_while_a_node_is_cut_off() {
-    let nodes = Nodes::start(3, 1, &fixture("a", &[]));
+    let nodes = Nodes::start(3, 1, PLAIN);
     let cut = nodes.other();
     let other = (cut + 1) % nodes.count();
     for cut in [cut, nodes.home().node] {

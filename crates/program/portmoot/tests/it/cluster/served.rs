@@ -1,10 +1,10 @@
 //! Every node serves every client.
 
-use harness::{Proxy, conformance};
+use harness::{Proxy, Running, conformance};
 use serde_json::json;
 
 use crate::conformance::{LEGACY, MODERN};
-use crate::front::over_stdio;
+use crate::front::{over_http, over_stdio};
 use crate::home::Home;
 use crate::shared_accounts::refresh::renewed_by_one;
 use crate::signin::{config_at, signs_in_through};
@@ -14,6 +14,7 @@ use crate::ws::{Socket, token};
 
 use super::attempt::send;
 use super::nodes::{LONG, Nodes};
+use super::plain::PLAIN;
 
 /// A client of a session that sends each message to the next node.
 struct Roamer<'n> {
@@ -133,7 +134,7 @@ fn modern_requests_at_all_nodes(nodes: &Nodes) {
 
 #[test]
 fn any_node_serves_any_session() {
-    let nodes = Nodes::start(3, 1, &fixture("a", &["--era", "legacy"]));
+    let nodes = Nodes::start(3, 1, &(fixture("a", &["--era", "legacy"]) + PLAIN));
     a_session_at_every_node(&nodes);
     a_question_at_another_node(&nodes);
     modern_requests_at_all_nodes(&nodes);
@@ -146,7 +147,19 @@ fn any_node_serves_any_session() {
 /// The official suite, with each connection to the next node.
 #[test]
 fn conformance_through_two_nodes() {
-    let nodes = Nodes::open(2, 1, &over_stdio("", &[]));
+    conforms(&over_stdio("", &[]));
+}
+
+/// As above, with a server that each node calls.
+#[test]
+fn conformance_through_two_nodes_that_make_calls() {
+    let fixture = Running::fixture(&[]);
+    conforms(&over_http(&fixture, ""));
+}
+
+#[track_caller]
+fn conforms(config: &str) {
+    let nodes = Nodes::open(2, 1, config);
     let addresses = nodes.addresses();
     let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
     let balancer = Proxy::between(&addresses);

@@ -1,0 +1,123 @@
+//! Branch: the gateway of a node that is not the home. It makes plain calls itself, and passes all
+//! other requests on to the home.
+
+use std::sync::Arc;
+
+use identity::SealingKeys;
+use node::{BranchJournal, HomeWord};
+use store::recorder::Gate;
+use store::{Entry, Fold as _};
+use terminal::failure::Failure;
+use terminal::output::LOG_TARGET;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::task::block_in_place;
+use tokio::time::sleep;
+
+use super::super::program_file::this_program;
+use super::super::running::{Gateway, GatewayParts};
+use super::shared::{BEGIN_RETRY, LOOK, PASSING, Shared};
+use super::token_uses::NoUses;
+use super::ways::NodeWays;
+
+/// Runs a branch for as long as this is polled, whenever there is something that it may do. The one
+/// that runs stays in the state when this ends.
+pub(super) async fn keep(shared: &Arc<Shared>) {
+    let renewed = Arc::<Notify>::default();
+    let mut words = shared.node.home_words();
+    loop {
+        let branch = begin_when_possible(shared, &renewed).await;
+        *shared.branch.lock() = Some(Arc::clone(&branch));
+        loop {
+            follow_home(&branch, words.borrow_and_update().as_ref());
+            tokio::select! {
+                _ = words.changed() => {}
+                () = renewed.notified() => break,
+            }
+        }
+        end(shared);
+    }
+}
+
+/// Ends the branch, once its calls have ended. Its clients come again.
+pub(super) fn end(shared: &Shared) {
+    let branch = shared.branch.lock().take();
+    if let Some(branch) = branch {
+        tokio::spawn(async move { branch.stop().await });
+    }
+}
+
+fn follow_home(branch: &Gateway, word: Option<&HomeWord>) {
+    if let Some(word) = word {
+        block_in_place(|| branch.follow_disabled(&word.off));
+    }
+}
+
+/// Begins a branch once this node has what the home has written.
+async fn begin_when_possible(shared: &Arc<Shared>, renewed: &Arc<Notify>) -> Arc<Gateway> {
+    loop {
+        let config = shared.config.lock().clone().of_branch();
+        let has_tls = config.doors.tls.is_some();
+        let journal = shared
+            .node
+            .branch()
+            .filter(|_| shared.node.slot().is_some());
+        let (false, false, Some(journal)) = (config.servers.is_empty(), has_tls, journal) else {
+            sleep(LOOK).await;
+            continue;
+        };
+        let failure = match block_in_place(|| begin(shared, &journal, renewed)) {
+            Ok(branch) => return branch,
+            Err(failure) => failure,
+        };
+        if !PASSING.contains(&failure.code.as_str()) {
+            tracing::warn!(target: LOG_TARGET, error = failure.message, "this node makes no calls itself yet");
+        }
+        sleep(BEGIN_RETRY).await;
+    }
+}
+
+fn begin(
+    shared: &Arc<Shared>,
+    journal: &Arc<BranchJournal>,
+    renewed: &Arc<Notify>,
+) -> Result<Arc<Gateway>, Failure> {
+    let of_gate = Arc::clone(shared);
+    let gateway = Arc::new(Gateway::of(GatewayParts {
+        config: shared.config.lock().clone().of_branch(),
+        exe: this_program(),
+        file: None,
+        journal: Some(journal.writer()?),
+        audit: shared
+            .audit
+            .gated_by(Gate::new(move || of_gate.node.admits())),
+        operator: shared.operator,
+        nodes: Some(Arc::new(NodeWays::of(shared))),
+        branch: shared.node.slot(),
+    })?);
+    gateway.use_tokens_by(Arc::new(NoUses));
+    follow(&gateway, journal, renewed);
+    tracing::info!(target: LOG_TARGET, "this node makes plain calls itself");
+    Ok(gateway)
+}
+
+/// Has a branch follow its journal. With other sealing keys it begins anew.
+fn follow(gateway: &Arc<Gateway>, journal: &BranchJournal, renewed: &Arc<Notify>) {
+    let (weak, renewed) = (Arc::downgrade(gateway), Arc::clone(renewed));
+    let runtime = Handle::current();
+    journal.on_applied(Box::new(move |entries: &[Entry]| {
+        if entries
+            .iter()
+            .any(|entry| entry.owner() == SealingKeys::OWNER)
+        {
+            renewed.notify_one();
+        }
+        // The node's own threads serve no clients.
+        let _entered = runtime.enter();
+        if let Some(gateway) = weak.upgrade() {
+            gateway.follow(Some(entries));
+        }
+    }));
+    // What was written since its parts have read the journal.
+    gateway.follow(None);
+}
