@@ -136,6 +136,11 @@ impl Doors {
         self.links.follow(entries);
     }
 
+    /// Takes over which sessions have ended, all of them.
+    pub fn follow_all(&self) {
+        self.links.follow_all();
+    }
+
     /// Serves HTTP on an open connection. Does not wait for a stream or WebSocket that the
     /// connection becomes: that goes on by itself.
     pub async fn connection(&self, io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {

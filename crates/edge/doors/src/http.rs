@@ -118,14 +118,14 @@ impl Endpoints {
     }
 
     /// The ways of a client's connection to other nodes.
-    fn relay(&self, ends: SocketEnds) -> Option<Box<Relay>> {
+    fn relay(&self, ends: SocketEnds) -> Option<Arc<Relay>> {
         let nodes = self.nodes.as_ref()?;
         let passed = PassedEnds {
             client: ends.peer,
             at: ends.at,
         };
         let is_branch = self.links.registry.is_branch();
-        Some(Box::new(Relay::new(nodes, passed, is_branch)))
+        Some(Arc::new(Relay::new(nodes, passed, is_branch)))
     }
 }
 
@@ -396,7 +396,7 @@ pub(crate) async fn connection(
         Box::pin(framed::serve(socket, read, &kept, standing)).await;
     } else if let Some(events) = left {
         tokio::spawn(HeldEvents::new(socket, *events, Arc::clone(&kept.client)));
-    } else if is_h2 {
+    } else if is_h2 && !kept.is_of_branch() {
         // A task that is HTTP/1 must not be as large as one that is HTTP/2.
         Box::pin(h2::serve(
             socket,

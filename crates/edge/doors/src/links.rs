@@ -198,6 +198,21 @@ impl ClientLinks {
         self.write_ended()
     }
 
+    /// Ends all sessions of which the journal says that they have ended.
+    pub(crate) fn follow_all(&self) {
+        let Some(kept) = &self.kept else { return };
+        let ended: Vec<(String, Mark)> = kept.state(|kept| {
+            let all = kept.marks(unix_ms());
+            all.map(|(by, mark)| (by.to_owned(), Mark::of(mark)))
+                .collect()
+        });
+        for (by, mark) in ended {
+            for session in self.sessions.end_elsewhere(&by, [mark].into_iter()) {
+                end(&session);
+            }
+        }
+    }
+
     /// Ends the sessions of which these entries say that they have ended: another process has written
     /// them.
     pub(crate) fn follow(&self, entries: &[Entry]) {

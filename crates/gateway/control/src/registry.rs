@@ -108,6 +108,8 @@ pub struct Registry {
     off: Mutex<BTreeSet<String>>,
     /// Held while a configuration is taken over.
     applying: Mutex<()>,
+    /// Held by a branch while what the journal has of a topic is read and taken over.
+    following: Mutex<()>,
     /// The bytes that wait, with a share for each participant.
     pub held: Arc<Shares>,
     /// The bytes of senders that are not known yet, with a share for each address.
@@ -182,6 +184,7 @@ impl Registry {
             upstreams: RwLock::default(),
             off: Mutex::default(),
             applying: Mutex::default(),
+            following: Mutex::default(),
             held,
             newcomers: newcomers::accounts(),
             http_sessions: AtomicUsize::new(0),

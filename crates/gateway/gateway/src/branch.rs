@@ -6,6 +6,7 @@
 //! result is kept. All others go to the home.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::{Form, ParticipantId, Target};
 use rules::{CallRule, RuleDecision};
@@ -21,7 +22,7 @@ use crate::live::{ConfiguredServer, Event, Server};
 
 impl Dispatch {
     /// Whether a branch makes this call itself.
-    pub fn is_plain(&self, by: Requester<'_>, incoming: &Incoming) -> bool {
+    pub fn is_plain(self: &Arc<Self>, by: Requester<'_>, incoming: &Incoming) -> bool {
         let Some(Target::Tool(name)) = &incoming.request.target else {
             return false;
         };
@@ -32,25 +33,36 @@ impl Dispatch {
             && incoming.wish == TaskWish::None
             && incoming.interest == Interest::None;
         is_complete
-            && !self.branch_rules.tighten()
+            && !self.branch_knowledge.tighten()
             && !self.shadow_sets.is_any()
             && self.result_limit(&by.link.participant.id).is_none()
             && self.is_at_every_node(by, incoming, name)
     }
 
     /// Whether a tool that its caller may call without a decision is of a server that each node calls.
-    fn is_at_every_node(&self, by: Requester<'_>, incoming: &Incoming, tool: &str) -> bool {
+    fn is_at_every_node(
+        self: &Arc<Self>,
+        by: Requester<'_>,
+        incoming: &Incoming,
+        tool: &str,
+    ) -> bool {
         let server = self.with(|topic| topic.plain_server(by.link.id, by.narrowing(), tool));
         let Some(server) = server.as_ref().and_then(Server::upstream) else {
             return false;
         };
+        let name = server.upstream.spec().name();
+        let account = self.context.accounts.server(name);
+        // Its tokens are renewed by the home, and so it is signed out there.
+        if account.is_some_and(|account| !account.of(None).is_empty()) {
+            return false;
+        }
         let client = incoming.client.as_ref().unwrap_or(&by.link.client);
         if can_be_asked(client) && !is_asked_here(server, by.link.form) {
             return false;
         }
         let is_for_all = server.upstream.is_for_every_node(by.link.form);
-        if is_for_all.is_none() {
-            find_out(server, by);
+        if is_for_all.is_none() && self.branch_knowledge.begins_to_find_out(name, by.link.form) {
+            find_out(self, server, by);
         }
         is_for_all.unwrap_or_default()
     }
@@ -69,7 +81,8 @@ impl Dispatch {
         let learned = learned.iter().map(|rule| &**rule);
         let mut all = configured.iter().chain(learned);
         let tighten = all.any(|rule| rule.decision != RuleDecision::Approve);
-        self.branch_rules.note(tighten);
+        // Under the lock: no request is stepped by what was known before.
+        self.with(|_| self.branch_knowledge.note(tighten));
         self.follow_brakes(ledgers);
     }
 
@@ -91,17 +104,18 @@ impl Dispatch {
 
 /// Opens the session by which it is known whether each node may call a server for such callers. Until
 /// then the home calls it.
-fn find_out(server: &Arc<ConfiguredServer>, by: Requester<'_>) {
+fn find_out(dispatch: &Arc<Dispatch>, server: &Arc<ConfiguredServer>, by: Requester<'_>) {
     let (server, link) = (Arc::clone(server), Arc::clone(by.link));
+    let dispatch = Arc::clone(dispatch);
     tokio::spawn(async move {
         let client = plain_client();
-        if let Err(refusal) = server
-            .upstream
-            .session(&link.caller_with(&client, None))
-            .await
-        {
+        let caller = link.caller_with(&client, None);
+        if let Err(refusal) = server.upstream.session(&caller).await {
             tracing::debug!(why = %refusal.message, "the home calls a server alone");
+            tokio::time::sleep(FIND_OUT_PAUSE).await;
         }
+        let name = server.upstream.spec().name();
+        dispatch.branch_knowledge.has_found_out(name, link.form);
     });
 }
 
@@ -110,6 +124,9 @@ fn find_out(server: &Arc<ConfiguredServer>, by: Requester<'_>) {
 fn is_asked_here(server: &ConfiguredServer, form: Form) -> bool {
     form == Form::Legacy && server.upstream.spec().config.placement == Placement::Auto
 }
+
+/// The pause after a session that cannot be opened, before it is tried for further calls.
+const FIND_OUT_PAUSE: Duration = Duration::from_secs(5);
 
 /// Capabilities of a client by which a server may ask it something, or its user.
 const ASKED: [&str; 3] = ["roots", "sampling", "elicitation"];

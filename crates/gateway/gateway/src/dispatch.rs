@@ -19,7 +19,7 @@ use topic::{
 };
 
 use crate::brakes::places::BrakingPlaces;
-use crate::branch_rules::BranchRules;
+use crate::branch_knowledge::BranchKnowledge;
 use crate::by_rule::desk::RuleDesk;
 use crate::ledgers::TopicLedgers;
 use crate::link::{Link, NoOutlet, plain_client};
@@ -103,8 +103,8 @@ pub struct Dispatch {
     pub(crate) ledgers: Option<TopicLedgers>,
     /// The rules by which proposals are decided.
     pub(crate) rules: RuleDesk,
-    /// Of a branch: what it knows of the topic's rules.
-    pub(crate) branch_rules: BranchRules,
+    /// Of a branch: what it knows of the topic.
+    pub(crate) branch_knowledge: BranchKnowledge,
     /// The approver outside, if the topic has one.
     pub(crate) outside: OutsideDesk,
     /// Showings of proposals to those who can decide about them.
@@ -184,7 +184,7 @@ impl Dispatch {
             audit,
             ledgers,
             rules,
-            branch_rules: BranchRules::default(),
+            branch_knowledge: BranchKnowledge::default(),
             outside: OutsideDesk::default(),
             showings: Showings::default(),
             standing,

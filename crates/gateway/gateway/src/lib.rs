@@ -11,7 +11,7 @@ mod as_text;
 mod awaited;
 pub mod brakes;
 mod branch;
-mod branch_rules;
+mod branch_knowledge;
 mod builtin;
 pub mod by_rule;
 mod call;

@@ -19,9 +19,12 @@ pub struct HomeWord {
 }
 
 impl HomeWord {
-    /// Whether another node may make calls in this topic.
+    /// Whether another node may make calls in this topic. Which servers are disabled the home knows.
     #[must_use]
     pub fn lets_be(&self, topic: &str) -> bool {
+        if !self.off.is_empty() {
+            return false;
+        }
         let watched = self.watched.as_ref();
         watched.is_some_and(|watched| !watched.iter().any(|one| one == topic))
     }
@@ -46,6 +49,11 @@ mod tests {
         };
         assert!(!word.lets_be("main") && word.lets_be("other"));
         assert!(!HomeWord::default().lets_be("main"));
+        let off = HomeWord {
+            off: vec!["files".to_owned()],
+            ..word
+        };
+        assert!(!off.lets_be("other"));
     }
 
     #[test]

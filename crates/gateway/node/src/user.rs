@@ -41,7 +41,12 @@ impl HomeUser for NodeUser {
                     copy.reset();
                     copy.apply(revision, &lines);
                 }
-                self.standing.send_modify(|_| {});
+                // A person has accepted a loss.
+                self.standing.send_modify(|standing| {
+                    if matches!(standing, NodeStanding::Lost) {
+                        *standing = NodeStanding::Away;
+                    }
+                });
             }
             UserEffect::BecomeHome { shard, epoch, .. } => self.begin(&shard, epoch),
             UserEffect::StepDown { shard, epoch, why } => self.step_down(&shard, epoch, &why),

@@ -1,6 +1,7 @@
 //! Configuration of a branch: a process that makes plain calls, beside another one that has proposals
 //! and rooms.
 
+use oauth::config::{AccountOwner, AuthorizationKind};
 use upstream::config::{Placement, ServerConfig, Transport};
 
 use crate::checked::Config;
@@ -18,7 +19,9 @@ impl Config {
                     .servers
                     .iter()
                     .filter(|other| other.name != server.name);
-                may_be_everywhere(server) && !others.any(|other| may_share_names(server, other))
+                may_be_everywhere(server)
+                    && !self.has_account(server)
+                    && !others.any(|other| may_share_names(server, other))
             })
             .collect();
         let mut is_for_each = is_for_each.into_iter();
@@ -26,6 +29,20 @@ impl Config {
             .retain(|_| is_for_each.next().unwrap_or_default());
         self.serving.clear();
         self
+    }
+}
+
+impl Config {
+    /// Whether a server is called with an account that is not the operator's alone to sign in at.
+    fn has_account(&self, server: &ServerConfig) -> bool {
+        let auth = self.auth.iter().find(|(name, _)| *name == server.name);
+        auth.is_some_and(|(_, auth)| {
+            let is_usual = matches!(
+                auth.kind,
+                AuthorizationKind::None | AuthorizationKind::Headers | AuthorizationKind::OAuth
+            );
+            !is_usual || auth.account == AccountOwner::Caller
+        })
     }
 }
 

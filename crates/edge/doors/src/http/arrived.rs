@@ -1,6 +1,7 @@
 //! Connections as they arrive: the socket, and where it comes from.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use tokio::net::TcpStream;
 
@@ -20,5 +21,5 @@ pub(crate) struct Arrived {
     pub(crate) socket: TcpStream,
     pub(crate) ends: SocketEnds,
     /// In a cluster, the ways of its client to other nodes.
-    pub(crate) relay: Option<Box<Relay>>,
+    pub(crate) relay: Option<Arc<Relay>>,
 }

@@ -63,7 +63,7 @@ pub(crate) struct Connection {
     /// The address of its client; a connection in memory has none.
     pub(crate) peer: Option<IpAddr>,
     /// In a cluster, the ways of its client to other nodes.
-    pub(super) relay: Option<Box<Relay>>,
+    pub(super) relay: Option<Arc<Relay>>,
     stop: watch::Receiver<bool>,
     known: Mutex<Option<Known>>,
     /// Deadline for the answer of the present request, after which it takes long. Requests follow
@@ -83,7 +83,7 @@ pub(crate) struct ConnectionEnds {
     /// The client's address.
     pub(crate) peer: Option<IpAddr>,
     /// In a cluster, the ways of its client to other nodes.
-    pub(super) relay: Option<Box<Relay>>,
+    pub(super) relay: Option<Arc<Relay>>,
 }
 
 /// Configuration and visit that the connection has found in one epoch of the registry.
@@ -148,13 +148,18 @@ impl Connection {
             certificate: self.certificate.clone(),
             authority: self.authority.clone(),
             peer: self.peer,
-            relay: None,
+            relay: self.relay.clone(),
             handover: Arc::default(),
             stop: self.stop.clone(),
             known: Mutex::default(),
             quiet: Arc::default(),
             unfinished: Unfinished::default(),
         })
+    }
+
+    /// Whether the gateway is a branch: then HTTP/2 is the home's.
+    pub(super) fn is_of_branch(&self) -> bool {
+        self.relay.as_ref().is_some_and(|relay| relay.is_branch)
     }
 
     /// True once the gateway is about to stop.

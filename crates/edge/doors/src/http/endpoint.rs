@@ -144,7 +144,7 @@ impl Exchange<'_> {
             }
         })?;
         if let Some(relay) = &self.connection.relay
-            && let Some(to) = self.elsewhere(relay, &params)
+            && let Some(to) = self.elsewhere(relay, &params).await
         {
             return Ok(self.passed(relay, to, message.frame().clone()).await);
         }
@@ -368,28 +368,28 @@ impl Exchange<'_> {
     }
 
     /// The node that a message is for, if that is known and it is another one.
-    fn elsewhere(&self, relay: &Relay, params: &Params<'_>) -> Option<PassedTo> {
+    async fn elsewhere(&self, relay: &Relay, params: &Params<'_>) -> Option<PassedTo> {
         let own = elsewhere::slot(self.connection);
         match elsewhere::answer_slot(params) {
             Some(slot) if slot == own => None,
             // The home knows all others.
             Some(_) if relay.is_branch => Some(HOME),
             Some(slot) => Some(PassedTo::Slot(slot)),
-            None if params.method() == legacy::CANCELLED => self.cancelled_elsewhere(relay, params),
+            None if params.method() == legacy::CANCELLED => {
+                Box::pin(self.cancelled_elsewhere(relay, params)).await
+            }
             None => (relay.is_branch && !elsewhere::is_call(params)).then_some(HOME),
         }
     }
 
-    /// The node that has a notification of a call which is not open here. The home passes it on to all.
-    fn cancelled_elsewhere(&self, relay: &Relay, params: &Params<'_>) -> Option<PassedTo> {
+    /// The node that has a notification of a call which is not open here. The home passes it on to all,
+    /// if it is of a session.
+    async fn cancelled_elsewhere(&self, relay: &Relay, params: &Params<'_>) -> Option<PassedTo> {
         let links = &self.connection.links;
-        let Some(id) = self.head.session_id() else {
-            // What a modern client cancels without the end of its connection is not plain.
-            return relay.is_branch.then_some(HOME);
-        };
-        let session = links.sessions.find(id, &self.caller().id, links.now_ms());
+        let id = self.head.session_id();
+        let session = id.and_then(|id| links.sessions.find(id, &self.caller().id, links.now_ms()));
         let tag = params.request_id().map(Tag::of_client);
-        let is_open_here = session.zip(tag).is_some_and(|(session, tag)| {
+        let is_open_here = session.as_ref().zip(tag).is_some_and(|(session, tag)| {
             let link = session.joined.link.id;
             let dispatch = &session.joined.dispatch;
             dispatch.with(|topic| topic.is_tagged(link, &tag))
@@ -400,19 +400,10 @@ impl Exchange<'_> {
         if relay.is_branch {
             return Some(HOME);
         }
-        for slot in relay.slots() {
-            self.pass_aside(slot, params.message().frame().clone());
+        if session.is_some() {
+            relay.to_all(self.parts, params.message().frame()).await;
         }
         None
-    }
-
-    /// Passes the message on to another node as well, whose answer is of no use.
-    fn pass_aside(&self, slot: u16, body: Bytes) {
-        let Some(relay) = &self.connection.relay else {
-            return;
-        };
-        let passing = relay.aside(PassedTo::Slot(slot), self.parts, body);
-        tokio::spawn(passing);
     }
 
     /// Passes the request on to another node, with this body.

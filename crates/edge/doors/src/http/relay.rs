@@ -2,9 +2,13 @@
 //! client over one connection to the home, others over one each.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, EXPECT, RETRY_AFTER, TE, TRANSFER_ENCODING, UPGRADE};
+use futures_util::future::join_all;
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, EXPECT, RETRY_AFTER, TE, TRANSFER_ENCODING, UPGRADE,
+};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version};
 use http_body_util::{Either, Full};
@@ -15,6 +19,7 @@ use hyper_util::rt::TokioIo;
 use model::TopicName;
 use platform::Mutex;
 use tokio::io::copy_bidirectional;
+use tokio::time::timeout;
 
 use super::body::Body;
 use super::response;
@@ -22,13 +27,16 @@ use crate::nodes::{NoNode, OtherNodes, PassedEnds, PassedTo};
 
 /// Headers that are about one connection alone (RFC 9110, section 7.6.1), and those whose part in it
 /// each side plays anew.
-const OF_CONNECTION: [HeaderName; 5] = [
+const OF_CONNECTION: [HeaderName; 6] = [
     CONNECTION,
     TRANSFER_ENCODING,
     TE,
     EXPECT,
     HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
 ];
+/// The longest wait until all nodes have taken a notification.
+const ALL_WAIT: Duration = Duration::from_secs(1);
 /// The node had the request, and has not answered it.
 const LOST: &str = r#"{"code":"home_lost","message":"the home of the cluster was lost with this request: it may have been carried out","hint":"look before you make it again"}"#;
 
@@ -69,11 +77,6 @@ impl Relay {
         self.nodes.lets_be(topic)
     }
 
-    /// The slots of all other nodes.
-    pub(super) fn slots(&self) -> Vec<u16> {
-        self.nodes.slots()
-    }
-
     /// Passes a request on to the home, and its body as it comes. What the client's connection becomes
     /// keeps `client`.
     pub(super) async fn to_home(
@@ -94,27 +97,23 @@ impl Relay {
     /// Passes a request on whose body was read.
     pub(super) async fn read_to(&self, to: PassedTo, parts: &Parts, body: Bytes) -> Response<Body> {
         let body = Either::Left(Full::new(body));
-        let passed = Request::from_parts(passed_head(parts), body);
+        let passed = Request::from_parts(read_head(parts), body);
         match self.answered(passed, to).await {
             Ok(answer) => passed_back((), parts, answer),
             Err(unanswered) => unanswered.response(),
         }
     }
 
-    /// Passes a request on whose answer is of no use, once this is polled.
-    pub(super) fn aside(
-        &self,
-        to: PassedTo,
-        parts: &Parts,
-        body: Bytes,
-    ) -> impl Future<Output = ()> + Send + use<> {
-        let body = Either::Left(Full::new(body));
-        let request = Request::from_parts(passed_head(parts), body);
-        let relay = Self::new(&self.nodes, self.ends, self.is_branch);
-        async move {
-            if relay.answered(request, to).await.is_err() {
-                tracing::debug!("another node was not reached");
-            }
+    /// Passes a notification on to all other nodes, of which those count that take it in time.
+    pub(super) async fn to_all(&self, parts: &Parts, body: &Bytes) {
+        let slots = self.nodes.slots().into_iter();
+        let all = slots.map(|slot| {
+            let body = Either::Left(Full::new(body.clone()));
+            let request = Request::from_parts(read_head(parts), body);
+            self.answered(request, PassedTo::Slot(slot))
+        });
+        if timeout(ALL_WAIT, join_all(all)).await.is_err() {
+            tracing::debug!("a node does not take a notification");
         }
     }
 
@@ -204,9 +203,22 @@ fn passed_head(parts: &Parts) -> Parts {
 
 fn passed_headers(headers: &HeaderMap) -> HeaderMap {
     let mut passed = headers.clone();
+    for value in headers.get_all(CONNECTION) {
+        let names = value.to_str().unwrap_or_default().split(',');
+        for name in names {
+            passed.remove(name.trim());
+        }
+    }
     for name in &OF_CONNECTION {
         passed.remove(name);
     }
+    passed
+}
+
+/// The head of a request whose body was read, which may have another length than its client wrote.
+fn read_head(parts: &Parts) -> Parts {
+    let mut passed = passed_head(parts);
+    passed.headers.remove(CONTENT_LENGTH);
     passed
 }
 

@@ -15,6 +15,7 @@ impl Registry {
     /// Puts in force what the journal has, all of it.
     pub fn follow_all(&self, access: &AccessJournal) {
         self.renew(access, Concerned::Everybody);
+        self.follow_pins();
         self.follow_topics();
     }
 
@@ -25,13 +26,17 @@ impl Registry {
             self.renew(access, Concerned::Everybody);
         }
         if is_any_of(KeptPins::OWNER) {
-            self.pins.follow();
-            for upstream in self.upstreams() {
-                upstream.list_again();
-            }
+            self.follow_pins();
         }
         if is_any_of(TopicLedgers::RULES) || is_any_of(TopicLedgers::PAUSES) {
             self.follow_topics();
+        }
+    }
+
+    fn follow_pins(&self) {
+        self.pins.follow();
+        for upstream in self.upstreams() {
+            upstream.list_again();
         }
     }
 
@@ -44,6 +49,8 @@ impl Registry {
 
     /// Has the topic of a branch know the pauses and rules that are in force.
     pub(super) fn follow_topic(&self, config: &Config, dispatch: &Arc<Dispatch>) {
+        // Nothing older replaces what another thread has read since.
+        let _following = self.following.lock();
         if let Some(ledgers) = &self.ledgers {
             dispatch.follow(ledgers, config.rules_of(dispatch.name()));
         }

@@ -1,6 +1,5 @@
 //! Servers that operators start anew, or switch off until they are switched on again.
 
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -116,20 +115,6 @@ impl Registry {
     /// The servers that operators have disabled.
     pub fn disabled_servers(&self) -> Vec<String> {
         self.off.lock().iter().cloned().collect()
-    }
-
-    /// Has these servers disabled and no others, as another process says.
-    pub fn follow_disabled(self: &Arc<Self>, servers: &[String]) {
-        let servers: BTreeSet<String> = servers.iter().cloned().collect();
-        let is_new = {
-            let mut off = self.off.lock();
-            let is_new = *off != servers;
-            *off = servers;
-            is_new
-        };
-        if is_new {
-            self.apply_again(None);
-        }
     }
 
     /// A server as it is in force: as configured, unless an operator has disabled it.

@@ -43,6 +43,12 @@ pub(crate) fn step_request<'d>(
     mut event: Event<'_>,
 ) -> (Step<'d>, Option<RuleWords>) {
     let mut topic = dispatch.lock_for((&event).into());
+    if dispatch.branch_knowledge.tighten()
+        && let Event::Request(request) = &mut event
+    {
+        // The home has the rules: a branch leaves the request to it.
+        request.tightening = Some(Tightening::Ask);
+    }
     if dispatch.rules.looks_at_direct()
         && let Event::Request(request) = &mut event
     {

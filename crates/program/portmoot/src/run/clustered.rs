@@ -12,7 +12,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use api::ConfigFile;
@@ -34,6 +34,7 @@ use zeroize::Zeroizing;
 use super::banner::ClusterPart;
 use super::program_file::this_program;
 use super::running::{Gateway, GatewayParts, audit, cannot_listen, operator_key};
+use branch::BranchEnd;
 use shared::{AtHome, BEGIN_RETRY, PASSING, Shared};
 use token_uses::ClusterUses;
 use ways::NodeWays;
@@ -152,11 +153,13 @@ impl Clustered {
     /// Takes over a new configuration, whole; a gateway that begins later has it too.
     pub(super) fn reload(&self, config: Config) {
         *self.shared.config.lock() = config.clone();
-        self.shared.set_digest(config_digest(&config));
+        // What the branch has in force meanwhile is no other node's.
+        self.shared.set_digest(0);
         let branch = self.shared.branch.lock().clone();
         if let Some(branch) = branch {
             branch.reload(config.clone().of_branch());
         }
+        self.shared.set_digest(config_digest(&config));
         if let Some(gateway) = self.gateway() {
             gateway.reload(config);
             self.shared.reloaded.notify_one();
@@ -233,10 +236,15 @@ async fn serve_in_turn(shared: Arc<Shared>) -> Failure {
     let mut standing = shared.node.standing();
     loop {
         let now = standing.borrow_and_update().clone();
-        branch::end(&shared);
+        let former = branch::end(&shared);
         match now {
             NodeStanding::Home(journal) => match begin_when_possible(&shared, &journal).await {
-                Ok(gateway) => _ = shared.gateway.send_replace(gateway),
+                Ok(gateway) => {
+                    if let Some(gateway) = &gateway {
+                        tokio::spawn(export_after(former, Arc::downgrade(gateway)));
+                    }
+                    shared.gateway.send_replace(gateway);
+                }
                 Err(failure) => return failure,
             },
             NodeStanding::Away => tokio::select! {
@@ -254,6 +262,14 @@ async fn serve_in_turn(shared: Arc<Shared>) -> Failure {
         if let Some(gateway) = ended {
             gateway.end().await;
         }
+    }
+}
+
+/// Has a gateway export once the former one has ended.
+async fn export_after(former: BranchEnd, gateway: Weak<Gateway>) {
+    branch::ended(former).await;
+    if let Some(gateway) = gateway.upgrade() {
+        gateway.export();
     }
 }
 
@@ -384,6 +400,12 @@ fn config_digest(config: &Config) -> u64 {
     };
     let mut hasher = DefaultHasher::new();
     format!("{common:?}").hash(&mut hasher);
+    // A token that was replaced on one node is still good on another. Only nodes see this.
+    for participant in &config.identity.participants {
+        for credential in &participant.credentials {
+            credential.hash.digest().0.hash(&mut hasher);
+        }
+    }
     hasher.finish()
 }
 

@@ -274,6 +274,7 @@ impl Gateway {
             nodes,
             branch,
         } = parts;
+        let is_of_cluster = nodes.is_some();
         // First: limits that the process cannot keep would be in all that follows.
         let descriptors = Descriptors::fit(&mut config);
         let OpenedJournal {
@@ -310,11 +311,7 @@ impl Gateway {
         };
         let doors = Doors::of_node(Arc::clone(&registry), pages, nodes)?;
         let exporter = Exporter::new(&registry);
-        exporter.put_in_force(registry.config().telemetry.as_ref());
-        if let Some(words) = &registry.config().audit.export {
-            exporter.give_to(words.clone());
-        }
-        Ok(Self {
+        let gateway = Self {
             registry,
             doors,
             exporter,
@@ -322,7 +319,21 @@ impl Gateway {
             descriptors,
             bound: OnceLock::new(),
             announced: Mutex::default(),
-        })
+        };
+        if !is_of_cluster {
+            gateway.export();
+        }
+        Ok(gateway)
+    }
+
+    /// Begins to export what is measured, and the audit log. Of a node, once its former gateway has
+    /// ended: two at once would export entries twice.
+    pub(crate) fn export(&self) {
+        let config = self.registry.config();
+        self.exporter.put_in_force(config.telemetry.as_ref());
+        if let Some(words) = &config.audit.export {
+            self.exporter.give_to(words.clone());
+        }
     }
 
     /// Listens on the configured address and serves until [`Gateway::stop`]. Returns the bound
@@ -421,7 +432,10 @@ impl Gateway {
                 self.registry.follow_entries(&self.access, entries);
                 self.doors.follow(entries);
             }
-            None => self.registry.follow_all(&self.access),
+            None => {
+                self.registry.follow_all(&self.access);
+                self.doors.follow_all();
+            }
         }
     }
 
@@ -437,11 +451,6 @@ impl Gateway {
     /// The servers that operators have disabled.
     pub(crate) fn disabled_servers(&self) -> Vec<String> {
         self.registry.disabled_servers()
-    }
-
-    /// Has these servers disabled, as the home says.
-    pub(crate) fn follow_disabled(&self, servers: &[String]) {
-        self.registry.follow_disabled(servers);
     }
 
     /// Waits until other nodes need to know something else of this home than before.

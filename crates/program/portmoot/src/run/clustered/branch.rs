@@ -3,15 +3,16 @@
 
 use std::sync::Arc;
 
+use config::Config;
 use identity::SealingKeys;
-use node::{BranchJournal, HomeWord};
+use node::BranchJournal;
 use store::recorder::Gate;
 use store::{Entry, Fold as _};
 use terminal::failure::Failure;
 use terminal::output::LOG_TARGET;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
-use tokio::task::block_in_place;
+use tokio::task::{JoinHandle, block_in_place};
 use tokio::time::sleep;
 
 use super::super::program_file::this_program;
@@ -24,50 +25,57 @@ use super::ways::NodeWays;
 /// that runs stays in the state when this ends.
 pub(super) async fn keep(shared: &Arc<Shared>) {
     let renewed = Arc::<Notify>::default();
-    let mut words = shared.node.home_words();
     loop {
-        let branch = begin_when_possible(shared, &renewed).await;
-        *shared.branch.lock() = Some(Arc::clone(&branch));
-        loop {
-            follow_home(&branch, words.borrow_and_update().as_ref());
-            tokio::select! {
-                _ = words.changed() => {}
-                () = renewed.notified() => break,
-            }
+        let begun = begin_when_possible(shared, &renewed).await;
+        begun.gateway.export();
+        *shared.branch.lock() = Some(Arc::clone(&begun.gateway));
+        // What was taken over before that has found no branch.
+        let config = shared.config.lock().clone();
+        if config != begun.config {
+            block_in_place(|| begun.gateway.reload(config.of_branch()));
         }
-        end(shared);
+        renewed.notified().await;
+        ended(end(shared)).await;
     }
 }
+
+/// The end of a branch, as it goes on.
+pub(super) type BranchEnd = Option<JoinHandle<()>>;
 
 /// Ends the branch, once its calls have ended. Its clients come again.
-pub(super) fn end(shared: &Shared) {
-    let branch = shared.branch.lock().take();
-    if let Some(branch) = branch {
-        tokio::spawn(async move { branch.stop().await });
+pub(super) fn end(shared: &Shared) -> BranchEnd {
+    let branch = shared.branch.lock().take()?;
+    Some(tokio::spawn(async move { branch.stop().await }))
+}
+
+/// Waits for the end of a branch.
+pub(super) async fn ended(end: BranchEnd) {
+    if let Some(end) = end {
+        // A task that panicked has said so.
+        let _ = end.await;
     }
 }
 
-fn follow_home(branch: &Gateway, word: Option<&HomeWord>) {
-    if let Some(word) = word {
-        block_in_place(|| branch.follow_disabled(&word.off));
-    }
+/// A branch that has begun, with the configuration of which it has its part.
+struct Begun {
+    gateway: Arc<Gateway>,
+    config: Config,
 }
 
 /// Begins a branch once this node has what the home has written.
-async fn begin_when_possible(shared: &Arc<Shared>, renewed: &Arc<Notify>) -> Arc<Gateway> {
+async fn begin_when_possible(shared: &Arc<Shared>, renewed: &Arc<Notify>) -> Begun {
     loop {
-        let config = shared.config.lock().clone().of_branch();
-        let has_tls = config.doors.tls.is_some();
-        let journal = shared
-            .node
-            .branch()
-            .filter(|_| shared.node.slot().is_some());
-        let (false, false, Some(journal)) = (config.servers.is_empty(), has_tls, journal) else {
+        let config = shared.config.lock().clone();
+        let own = config.clone().of_branch();
+        let may_be = own.doors.tls.is_none() && !own.servers.is_empty();
+        let member = may_be.then(|| shared.node.slot()).flatten();
+        let journal = member.and_then(|_| shared.node.branch());
+        let Some(journal) = journal else {
             sleep(LOOK).await;
             continue;
         };
-        let failure = match block_in_place(|| begin(shared, &journal, renewed)) {
-            Ok(branch) => return branch,
+        let failure = match block_in_place(|| begin(shared, own, &journal, renewed)) {
+            Ok(gateway) => return Begun { gateway, config },
             Err(failure) => failure,
         };
         if !PASSING.contains(&failure.code.as_str()) {
@@ -79,12 +87,13 @@ async fn begin_when_possible(shared: &Arc<Shared>, renewed: &Arc<Notify>) -> Arc
 
 fn begin(
     shared: &Arc<Shared>,
+    config: Config,
     journal: &Arc<BranchJournal>,
     renewed: &Arc<Notify>,
 ) -> Result<Arc<Gateway>, Failure> {
     let of_gate = Arc::clone(shared);
     let gateway = Arc::new(Gateway::of(GatewayParts {
-        config: shared.config.lock().clone().of_branch(),
+        config,
         exe: this_program(),
         file: None,
         journal: Some(journal.writer()?),

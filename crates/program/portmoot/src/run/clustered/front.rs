@@ -267,14 +267,18 @@ fn has_left(client: &TcpStream) -> bool {
 async fn begins_as_http(client: &TcpStream) -> bool {
     let mut begin = [0; METHOD_BYTES];
     let seen = async {
-        while client.peek(&mut begin).await.ok()? < METHOD_BYTES {
-            // The client has ended its side, or writes byte by byte.
-            if has_left(client) {
-                return None;
+        let mut pause = BEGIN_LOOK;
+        loop {
+            let length = client.peek(&mut begin).await.ok()?;
+            let begin = begin.get(..length).unwrap_or_default();
+            let may_be = METHODS.iter().any(|method| method.starts_with(begin));
+            if !may_be || length == METHOD_BYTES || has_left(client) {
+                return Some(may_be && length == METHOD_BYTES);
             }
-            sleep(BEGIN_LOOK).await;
+            // It writes byte by byte.
+            sleep(pause).await;
+            pause *= 2;
         }
-        Some(METHODS.contains(&&begin))
     };
     timeout(BEGIN_MAX, seen)
         .await

@@ -48,6 +48,10 @@ impl OtherNodes for NodeWays {
         let Some(shared) = self.shared.upgrade() else {
             return false;
         };
+        // The former home's word says nothing of what happens here.
+        if shared.gateway.borrow().is_some() {
+            return false;
+        }
         let word = self.words.borrow();
         let Some(word) = word.as_ref() else {
             return false;

@@ -1,5 +1,7 @@
 //! Plain calls: the node that gets them makes them, and no other one needs to know of them.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use harness::{Link, Running};
@@ -7,10 +9,10 @@ use serde_json::{Value, json};
 
 use crate::socket;
 use crate::support::{Client, fixture, modern, until};
-use crate::ws::{Socket, token};
+use crate::ws::{Socket, config_of, home_of, token};
 
-use super::attempt::{modern as attempt, send};
-use super::nodes::{LONG, Nodes, SHORT};
+use super::attempt::{answer, modern as attempt, send};
+use super::nodes::{LONG, Nodes, PEOPLE, SHORT};
 
 /// A server that each node calls, as it keeps nothing between two calls.
 pub(super) const PLAIN: &str = "[servers.p]\ntype = \"demo\"\n";
@@ -33,12 +35,19 @@ fn recorded(nodes: &Nodes, node: usize) -> Vec<Value> {
 /// The node that makes a call.
 #[track_caller]
 fn made_at(nodes: &Nodes, call: impl FnOnce()) -> usize {
-    let counts = || (0..nodes.count()).map(|node| recorded(nodes, node).len());
-    let before: Vec<usize> = counts().collect();
+    let counts = || -> Vec<usize> {
+        let all = 0..nodes.count();
+        all.map(|node| recorded(nodes, node).len()).collect()
+    };
+    // The calls before it are recorded.
+    let before = until("what was called is recorded", || {
+        let before = counts();
+        (before == counts()).then_some(before)
+    });
     call();
     until("the call is recorded", || {
         let more: Vec<usize> = (0..)
-            .zip(counts().zip(&before))
+            .zip(counts().iter().zip(&before))
             .filter(|(_, (now, was))| now > was)
             .map(|(node, _)| node)
             .collect();
@@ -191,6 +200,79 @@ fn calls_that_someone_decides_about_or_sees_are_the_homes() {
     changes(&nodes, "POST /api/v1/servers/p/enable", json!({}));
     until("it is enabled", || serves().then_some(()));
     wait_until_made_at(&nodes, other);
+}
+
+/// The line of a node's log when it begins to make calls.
+const MAKES_CALLS: &str = "this node makes plain calls itself";
+
+#[test]
+fn a_rule_that_asks_is_asked_at_the_home() {
+    let folder = home_of(PEOPLE);
+    folder.write(
+        "rules.toml",
+        "[[rule]]\nid = \"r\"\nauthor = \"boss\"\ndecision = \"ask\"\n\
+         kind = \"mcp/request:tools/call:echo\"\nproposers = [\"*\"]\n",
+    );
+    let tables = config_of(&folder, PEOPLE);
+    let (tables, _) = tables.split_once("[server]").unwrap();
+    let topic = "[topics.main]\nrules = \"rules.toml\"\n";
+    let nodes = Nodes::of(folder, 2, 1, format!("{HOLD}{PLAIN}{topic}{tables}"));
+    let (home, other) = (nodes.home().node, nodes.other());
+    nodes.node(other).receive(MAKES_CALLS);
+    for _ in 0..3 {
+        let held = || {
+            let answer = calls(&nodes, other, "ann");
+            assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
+        };
+        assert_eq!(made_at(&nodes, held), home);
+    }
+}
+
+/// A node that is not the home serves HTTP/1 alone: what comes in HTTP/2 would pass it by.
+#[test]
+fn no_other_protocol_begins_on_a_connection_to_a_branch() {
+    let nodes = Nodes::start(2, 1, PLAIN);
+    let other = nodes.other();
+    wait_until_made_at(&nodes, other);
+    let address = nodes.node(other).address();
+    let mut connection = TcpStream::connect(address).unwrap();
+    let mut seen = Vec::new();
+    write!(
+        connection,
+        "GET /metrics HTTP/1.1\r\nhost: {address}\r\n\r\n"
+    )
+    .unwrap();
+    let mut part = [0; 4096];
+    while !String::from_utf8_lossy(&seen).contains("\r\n\r\n") {
+        let length = connection.read(&mut part).unwrap();
+        seen.extend_from_slice(&part[..length]);
+    }
+    seen.clear();
+    let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    connection
+        .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        .unwrap();
+    connection.write_all(&settings).unwrap();
+    let _closed_or_reset = connection.read_to_end(&mut seen);
+    let answers = seen
+        .windows(5)
+        .any(|part| part[2] < 100 && part[..2] == [0, 0] && part[3] == 4);
+    assert!(!answers, "{seen:?}");
+    // What is passed on may be longer than its message.
+    let headers = [
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+        ("authorization", &format!("Bearer {}", token("ann"))),
+        (
+            "mcp-session-id",
+            &Client::of(nodes.node(other), &token("ann")).session,
+        ),
+        ("connection", "x-gone"),
+        ("x-gone", "1"),
+    ];
+    let ping = "\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":null}\n\n";
+    let sent = send(address, SHORT, "POST /mcp", &headers, ping).unwrap();
+    assert_eq!(answer(sent, SHORT).unwrap().status, 200);
 }
 
 /// The sessions that a server gives out are the home's, unless an operator says otherwise.
