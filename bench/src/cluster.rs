@@ -20,7 +20,7 @@ const TOOL: &str = "demo_echo";
 /// That of a server which the home alone calls.
 const KEPT: &str = "kept_echo";
 /// The time after which a call that is not answered is asked again.
-const ANSWER_MAX: &str = "1";
+const ANSWER_MAX: &str = "0.2";
 /// The longest time that a take-over may take before the bench gives up.
 const TAKEOVER_MAX: Duration = Duration::from_secs(60);
 
@@ -229,7 +229,7 @@ fn takeover(stage: &Stage, home: &Server, signal: &str, other: u16) -> f64 {
         .status();
     loop {
         let words = format!(
-            "--to 127.0.0.1:{other} --era legacy --tool {KEPT} -c 1 --calls 1 --secs {ANSWER_MAX}"
+            "--to 127.0.0.1:{other} --era legacy --tool {KEPT} -c 1 --calls 1 --warmup 0 --secs {ANSWER_MAX}"
         );
         let figures = stage.load(&split(&words));
         let is_gone = TcpStream::connect(("127.0.0.1", home.port)).is_err();
