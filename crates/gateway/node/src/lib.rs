@@ -1,13 +1,14 @@
 //! This process as a node of a cluster: the journal that the nodes share, and the ways of
 //! connections to its home.
 //!
-//! The nodes of a cluster elect a *home* (`cluster`, run by `runner`), and only the home runs a
-//! gateway. Its journal is the common log: [`HomeJournal`], which ends with the node's time as the
-//! home. Every other node has a copy of that log, so that it can become the home, and carries the
-//! connections of its clients to the home, through a tunnel each.
+//! The nodes of a cluster elect a *home* (`cluster`, run by `runner`), and only the home writes the
+//! journal. That is the common log: [`HomeJournal`], which ends with the node's time as the home.
+//! Every other node has a copy of that log, so that it can become the home. Its gateway is a *branch*,
+//! which reads that copy ([`BranchJournal`]) and passes on to the home what it may not do itself.
 //!
 //! - [`ClusterNode`]: this process in the cluster: [`ClusterNode::join`], [`ClusterNode::standing`].
 //! - [`HomeJournal`]: the journal, while this node is the home.
+//! - [`BranchJournal`], [`HomeWord`]: what a branch knows of the home.
 //! - [`TokenFlight`]: the use of a refresh token, one at a time in the cluster.
 //! - [`Conveyed`]: a client's connection that another node conveys to this one.
 //! - [`Observer`], [`NodesWatch`]: a program beside the nodes, which looks at them, and says a

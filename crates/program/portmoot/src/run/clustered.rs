@@ -1,5 +1,5 @@
-//! This process as a node of a cluster: it runs the gateway while it is the home, and conveys the
-//! connections of its clients to the home else.
+//! This process as a node of a cluster: it runs the gateway while it is the home, and a branch while
+//! another node is, which makes plain calls and passes all other requests on to the home.
 
 mod branch;
 mod front;
