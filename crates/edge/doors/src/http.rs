@@ -463,9 +463,10 @@ async fn answered(
     request: Request<Incoming>,
 ) -> Response<Body> {
     let (mut parts, body) = request.into_parts();
+    let head = Head::read(&parts.headers);
     if let Some(relay) = &connection.relay
         && relay.is_branch
-        && !elsewhere::may_be_own(relay, &connection, &parts)
+        && !elsewhere::may_be_own(relay, &connection, &parts, &head)
     {
         let request = Request::from_parts(parts, body);
         let client = Arc::clone(&connection.client);
@@ -478,7 +479,6 @@ async fn answered(
     if let Some(uri) = without_slash(&parts.uri) {
         parts.uri = uri;
     }
-    let head = Head::read(&parts.headers);
     if head.origin != HeaderField::Missing {
         let config = endpoints.links.registry.config();
         if let Some(page) = Page::of(&parts, &head, &config) {

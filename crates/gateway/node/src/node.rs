@@ -189,7 +189,7 @@ impl ClusterNode {
     #[must_use]
     pub fn leads(&self) -> bool {
         let runner = self.life.runner.get();
-        runner.is_some_and(|runner| runner.admits() && runner.leads(&Shard::Common))
+        runner.is_some_and(Runner::leads)
     }
 
     /// Whether this node may serve clients at this moment: it has all that the home has confirmed.

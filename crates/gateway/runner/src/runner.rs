@@ -217,10 +217,10 @@ impl Runner {
         self.shared.admits()
     }
 
-    /// Whether the node is the home of a shard at this moment.
+    /// Whether the node is the home of the common shard at this moment, and admits requests.
     #[must_use]
-    pub fn leads(&self, shard: &Shard) -> bool {
-        self.shared.leads(shard)
+    pub fn leads(&self) -> bool {
+        self.shared.leads()
     }
 
     /// Looks at the state of the rules: homes, members, the node's slot.

@@ -24,6 +24,9 @@ pub(crate) struct Shared {
     /// so that none is admitted before what goes with that step counts. Written under the lock of
     /// the steps.
     admits_until_ms: AtomicU64,
+    /// The time until which this node is the home of the common shard, by the latest step. Written
+    /// under the lock of the steps, and read without it: each request asks.
+    leads_until_ms: AtomicU64,
 }
 
 struct Steps {
@@ -47,6 +50,7 @@ impl Shared {
             }),
             came: Notify::new(),
             admits_until_ms: AtomicU64::new(0),
+            leads_until_ms: AtomicU64::new(0),
         }
     }
 
@@ -70,21 +74,24 @@ impl Shared {
         let effects = steps.homes.step(now, event);
         let is_idle = effects.is_empty();
         steps.effects.extend(effects);
-        self.note_admission(&steps);
+        self.note_times(&steps);
         drop(steps);
         if !is_idle {
             self.came.notify_one();
         }
     }
 
-    fn note_admission(&self, steps: &Steps) {
+    fn note_times(&self, steps: &Steps) {
         let stepped_ms = until_ms(steps.homes.admission());
-        let until_ms = if steps.is_over {
-            0
+        let (admits_ms, leads_ms) = if steps.is_over {
+            (0, 0)
         } else {
-            stepped_ms.min(steps.carried_out_ms)
+            let last_ms = steps.homes.leads_until_ms(&Shard::Common);
+            let leads_ms = last_ms.map_or(0, |last_ms| last_ms + 1);
+            (stepped_ms.min(steps.carried_out_ms), leads_ms)
         };
-        self.admits_until_ms.store(until_ms, Ordering::Release);
+        self.admits_until_ms.store(admits_ms, Ordering::Release);
+        self.leads_until_ms.store(leads_ms, Ordering::Release);
     }
 
     /// All effects that wait, in order.
@@ -102,7 +109,7 @@ impl Shared {
     pub(crate) fn admit(&self, admission: Admission) {
         let mut steps = self.steps.lock();
         steps.carried_out_ms = until_ms(admission);
-        self.note_admission(&steps);
+        self.note_times(&steps);
     }
 
     /// Whether requests are admitted now.
@@ -115,13 +122,14 @@ impl Shared {
         let mut steps = self.steps.lock();
         steps.is_over = true;
         steps.effects.clear();
-        self.note_admission(&steps);
+        self.note_times(&steps);
     }
 
-    /// Whether this node is the home of a shard now.
-    pub(crate) fn leads(&self, shard: &Shard) -> bool {
-        let steps = self.steps.lock();
-        steps.homes.leads(shard, self.clock.now().steady_ms)
+    /// Whether this node is the home of the common shard now, and admits requests.
+    pub(crate) fn leads(&self) -> bool {
+        let now_ms = self.clock.steady_ms();
+        now_ms < self.leads_until_ms.load(Ordering::Acquire)
+            && now_ms < self.admits_until_ms.load(Ordering::Acquire)
     }
 
     /// Looks at the rules' state.

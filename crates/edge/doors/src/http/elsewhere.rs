@@ -20,7 +20,12 @@ const METRICS: &str = "/metrics";
 
 /// Whether a branch answers a request itself, as far as its head says: its sender is known here and no
 /// guest, nothing in its topic is shown at the home, and it may be a plain call or about one.
-pub(super) fn may_be_own(relay: &Relay, connection: &Connection, parts: &Parts) -> bool {
+pub(super) fn may_be_own(
+    relay: &Relay,
+    connection: &Connection,
+    parts: &Parts,
+    head: &Head<'_>,
+) -> bool {
     if parts.uri.path() == METRICS {
         return connection.links.registry.audit.may_act();
     }
@@ -28,7 +33,6 @@ pub(super) fn may_be_own(relay: &Relay, connection: &Connection, parts: &Parts) 
     let Some(topic) = topic else {
         return false;
     };
-    let head = Head::read(&parts.headers);
     if head.origin != HeaderField::Missing || parts.uri.query().is_some() {
         return false;
     }
@@ -41,8 +45,8 @@ pub(super) fn may_be_own(relay: &Relay, connection: &Connection, parts: &Parts) 
         return false;
     }
     let name = topic.as_str();
-    let (_, known) = connection.known(&head, name);
-    let visit = known.map_or_else(|| connection.visit(&head, name, Wire::Mcp), Ok);
+    let (_, known) = connection.known(head, name);
+    let visit = known.map_or_else(|| connection.visit(head, name, Wire::Mcp), Ok);
     visit.is_ok_and(|visit| !visit.visitor.participant.id.is_guest())
 }
 
