@@ -19,6 +19,8 @@ const NATS: u16 = 19_063;
 const TOOL: &str = "demo_echo";
 /// That of a server which the home alone calls.
 const KEPT: &str = "kept_echo";
+/// The servers of all gateways: that of [`TOOL`], and that of [`KEPT`].
+const SERVERS: &str = "[servers.demo]\ntype = \"demo\"\n[servers.kept]\ntype = \"demo\"\n";
 /// The time after which a call that is not answered is asked again.
 const ANSWER_MAX: &str = "0.2";
 /// The longest time that a take-over may take before the bench gives up.
@@ -62,8 +64,7 @@ fn node(stage: &Stage, port: u16) -> Server {
     }
     let config = format!(
         "[cluster]\nname = \"bench\"\nnats = [\"nats://127.0.0.1:{NATS}\"]\nkey_file = {:?}\n\
-         node = \"n{port}\"\n[servers.demo]\ntype = \"demo\"\n\
-         [servers.kept]\ntype = \"demo\"\nplacement = \"home\"\n",
+         node = \"n{port}\"\n{SERVERS}placement = \"home\"\n",
         key.display().to_string()
     );
     stage.gateway(port, &config)
@@ -79,7 +80,7 @@ struct Row<'s> {
 }
 
 fn calls(stage: &Stage, flags: &Flags, nats: &Server) {
-    let alone = stage.gateway(ALONE, "[servers.demo]\ntype = \"demo\"\n");
+    let alone = stage.gateway(ALONE, SERVERS);
     // The first node is the home.
     let nodes = NODES.map(|port| {
         let node = node(stage, port);

@@ -48,8 +48,13 @@ impl Pattern {
                 let Some(rest) = text.strip_prefix(&**first) else {
                     return false;
                 };
-                let Some(mut rest) = rest.strip_suffix(&**last) else {
-                    return false;
+                // Most patterns end with a star.
+                let mut rest = match &**last {
+                    "" => rest,
+                    last => match rest.strip_suffix(last) {
+                        Some(rest) => rest,
+                        None => return false,
+                    },
                 };
                 for piece in middle {
                     let Some((_, behind)) = rest.split_once(&**piece) else {

@@ -223,15 +223,10 @@ impl<H: Handles> Topic<H> {
         self.mirrors && self.members.watchers() > 0
     }
 
-    /// The server of a tool, if a branch may make a call of it for a link: its caller may make it
-    /// without a decision, and has no limit of its own. Rules aside; the query takes no token of the
-    /// rate.
-    pub fn plain_server(
-        &self,
-        link: LinkId,
-        narrowing: Option<&Narrowing>,
-        tool: &str,
-    ) -> Option<H::Server> {
+    /// The server of a tool, if a branch may make a call of it for a link whose requests are narrowed
+    /// by no token: its caller may make it without a decision, and has no limit of its own. Rules
+    /// aside; the query takes no token of the rate.
+    pub fn plain_server(&self, link: LinkId, tool: &str) -> Option<H::Server> {
         let (link, member) = self.members.linked(link)?;
         if member.bucket.is_some() || self.is_braked(&member.id) {
             return None;
@@ -241,7 +236,7 @@ impl<H: Handles> Topic<H> {
         if Some(route.index) == self.catalog.builtin() {
             return None;
         }
-        let granted = link.granted(member, narrowing);
+        let granted = link.granted(member, None);
         let context = route.ruled_context(Some(tool));
         let method = CALL_TOOL.name;
         judge(&granted, method, context, route.upstream.as_str()).ok()?;

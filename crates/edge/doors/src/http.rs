@@ -464,16 +464,16 @@ async fn answered(
 ) -> Response<Body> {
     let (mut parts, body) = request.into_parts();
     let head = Head::read(&parts.headers);
-    if let Some(relay) = &connection.relay
-        && relay.is_branch
-        && !elsewhere::may_be_own(relay, &connection, &parts, &head)
-    {
-        let request = Request::from_parts(parts, body);
-        let client = Arc::clone(&connection.client);
-        // Its memory is on the heap: no other gateway needs it.
-        return Box::pin(relay.to_home(client, request)).await;
-    }
-    if !endpoints.links.registry.audit.may_act() {
+    let branch = connection.relay.as_ref().filter(|relay| relay.is_branch);
+    if let Some(relay) = branch {
+        // It asks whether this node may act, too.
+        if !elsewhere::may_be_own(relay, &connection, &parts, &head) {
+            let request = Request::from_parts(parts, body);
+            let client = Arc::clone(&connection.client);
+            // Its memory is on the heap: no other gateway needs it.
+            return Box::pin(relay.to_home(client, request)).await;
+        }
+    } else if !endpoints.links.registry.audit.may_act() {
         return problem::moved();
     }
     if let Some(uri) = without_slash(&parts.uri) {

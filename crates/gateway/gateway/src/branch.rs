@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Form, ParticipantId, Target};
+use model::{Form, LinkId, ParticipantId, Target};
 use rules::{CallRule, RuleDecision};
 use topic::{Brake, Interest};
 use upstream::{ClientProfile, config::Placement};
@@ -18,7 +18,7 @@ use crate::dispatch::Dispatch;
 use crate::incoming::Incoming;
 use crate::ledgers::TopicLedgers;
 use crate::link::{Requester, plain_client};
-use crate::live::{ConfiguredServer, Event, Server};
+use crate::live::{ConfiguredServer, Event};
 
 impl Dispatch {
     /// Whether a branch makes this call itself.
@@ -46,8 +46,7 @@ impl Dispatch {
         incoming: &Incoming,
         tool: &str,
     ) -> bool {
-        let server = self.with(|topic| topic.plain_server(by.link.id, by.narrowing(), tool));
-        let Some(server) = server.as_ref().and_then(Server::upstream) else {
+        let Some(server) = &self.plain_server(by.link.id, tool) else {
             return false;
         };
         let name = server.upstream.spec().name();
@@ -57,7 +56,7 @@ impl Dispatch {
             return false;
         }
         let client = incoming.client.as_ref().unwrap_or(&by.link.client);
-        if can_be_asked(client) && !is_asked_here(server, by.link.form) {
+        if !is_asked_here(server, by.link.form) && can_be_asked(client) {
             return false;
         }
         let is_for_all = server.upstream.is_for_every_node(by.link.form);
@@ -65,6 +64,19 @@ impl Dispatch {
             find_out(self, server, by);
         }
         is_for_all.unwrap_or_default()
+    }
+
+    /// The server of a tool that a link without a narrowing may call without a decision.
+    fn plain_server(&self, link: LinkId, tool: &str) -> Option<Arc<ConfiguredServer>> {
+        let known = self.branch_knowledge.plain_server(link, tool);
+        known.or_else(|| {
+            self.with(|topic| {
+                let server = topic.plain_server(link, tool)?;
+                let server = server.upstream()?;
+                self.branch_knowledge.note_plain(link, tool, server);
+                Some(Arc::clone(server))
+            })
+        })
     }
 
     /// Whether its calls are shown to participants that listen to its room.
@@ -128,11 +140,7 @@ fn is_asked_here(server: &ConfiguredServer, form: Form) -> bool {
 /// The pause after a session that cannot be opened, before it is tried for further calls.
 const FIND_OUT_PAUSE: Duration = Duration::from_secs(5);
 
-/// Capabilities of a client by which a server may ask it something, or its user.
-const ASKED: [&str; 3] = ["roots", "sampling", "elicitation"];
-
-/// Whether a server may ask something of this client.
+/// Whether a server may ask something of this client, or of its user.
 fn can_be_asked(client: &ClientProfile) -> bool {
-    let declared = &client.capabilities;
-    ASKED.iter().any(|one| json::at(declared, &[one]).is_some()) || task::declares(declared)
+    client.can_be_asked() || task::declares(&client.capabilities)
 }

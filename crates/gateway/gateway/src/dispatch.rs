@@ -162,6 +162,7 @@ impl Dispatch {
         run: Run,
     ) -> Arc<Self> {
         let name = settings.topic.name.clone();
+        let is_branch = settings.is_branch;
         let config = TopicConfig {
             settings: settings.of_topic(false),
             // Numbers of JSON are exact up to 53 bits.
@@ -184,7 +185,7 @@ impl Dispatch {
             audit,
             ledgers,
             rules,
-            branch_knowledge: BranchKnowledge::default(),
+            branch_knowledge: BranchKnowledge::of(is_branch),
             outside: OutsideDesk::default(),
             showings: Showings::default(),
             standing,
@@ -245,6 +246,7 @@ impl Dispatch {
         event: Event<'_>,
         refused: Refused,
     ) -> Step<'_> {
+        self.branch_knowledge.note_event(&event);
         let at = Instant::now();
         let now = self.context.time_of_step(at, topic.next_wall_deadline_ms());
         let mut effects = topic.step(now, event);

@@ -22,7 +22,7 @@ fn stage() -> Stage {
 
 /// Whether a branch may make Bob's call of a tool.
 fn is_plain(stage: &Stage, tool: &str) -> bool {
-    stage.topic.plain_server(BOB, None, tool).is_some()
+    stage.topic.plain_server(BOB, tool).is_some()
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn a_branch_holds_nothing() {
     for unknown in ["one_unknown", "two_b", "other"] {
         assert!(!is_plain(&stage, unknown), "{unknown}");
     }
-    assert!(stage.topic.plain_server(CID, None, "one_b").is_none());
+    assert!(stage.topic.plain_server(CID, "one_b").is_none());
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn calls_that_are_paused_or_counted_are_not_plain() {
         burst: 5,
     };
     stage.limited(CID, "cid", &["mcp/*"], Some(rate));
-    assert!(stage.topic.plain_server(CID, None, "one_b").is_none());
+    assert!(stage.topic.plain_server(CID, "one_b").is_none());
 }
 
 #[test]

@@ -193,14 +193,16 @@ impl Exchange<'_> {
             modern::request(params).map_err(|error| rejected(&error, params.message().id()))?;
         incoming.trace = self.head.trace(self.headers);
         let by = link.requester(self.caller()).at(self.connection.peer);
-        if let Some(relay) = self.branch()
-            && !dispatch.is_plain(by, &incoming)
-        {
-            let body = params.message().frame().clone();
-            return Ok(self.passed(relay, HOME, body).await);
+        if let Some(relay) = self.branch() {
+            if !dispatch.is_plain(by, &incoming) {
+                let body = params.message().frame().clone();
+                return Ok(self.passed(relay, HOME, body).await);
+            }
+        } else {
+            // Before its headers are checked: which arguments they mirror stands in the tool's
+            // listing.
+            dispatch.wait_for_target(by, &incoming.request).await;
         }
-        // Before its headers are checked: which arguments they mirror stands in the tool's listing.
-        dispatch.wait_for_target(by, &incoming.request).await;
         if params.method() == "tools/call"
             && let Some(Target::Tool(name)) = &incoming.request.target
         {
@@ -280,13 +282,14 @@ impl Exchange<'_> {
             incoming.map_err(|answer| Box::new(response::json(StatusCode::OK, answer)))?;
         incoming.trace = self.head.trace(self.headers);
         let by = link.requester(self.caller()).at(self.connection.peer);
-        if let Some(relay) = self.branch()
-            && !dispatch.is_plain(by, &incoming)
-        {
-            let body = params.message().frame().clone();
-            return Ok(self.passed(relay, HOME, body).await);
+        if let Some(relay) = self.branch() {
+            if !dispatch.is_plain(by, &incoming) {
+                let body = params.message().frame().clone();
+                return Ok(self.passed(relay, HOME, body).await);
+            }
+        } else {
+            dispatch.wait_for_target(by, &incoming.request).await;
         }
-        dispatch.wait_for_target(by, &incoming.request).await;
         // The session was seen just now, with this request: that is the time of the stream.
         let opener = Opener::Session(
             Arc::clone(&session),
