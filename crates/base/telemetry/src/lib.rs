@@ -18,6 +18,7 @@ mod resource;
 mod sampling;
 mod settings;
 mod span;
+mod span_attributes;
 mod state;
 pub mod trace;
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use platform::Mutex;
 
 use crate::context::{SpanId, TraceContext};
+use crate::span_attributes::SpanAttributes;
 
 /// The most spans that wait for the exporter.
 pub const SPANS_MAX: usize = 4096;
@@ -19,24 +20,6 @@ pub enum SpanKind {
     Client,
     /// Neither.
     Internal,
-}
-
-/// A value of an attribute.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AttributeValue {
-    /// A text.
-    Text(String),
-    /// Whether something is so.
-    Flag(bool),
-}
-
-/// An attribute of a span.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SpanAttribute {
-    /// Its name, by the conventions or of the gateway's own.
-    pub name: &'static str,
-    /// Its value.
-    pub value: AttributeValue,
 }
 
 /// A span that has ended.
@@ -57,19 +40,9 @@ pub struct SpanRecord {
     /// Its duration, in microseconds.
     pub duration_us: u64,
     /// Its attributes.
-    pub attributes: Vec<SpanAttribute>,
+    pub attributes: SpanAttributes,
     /// Whether it is an error.
     pub is_error: bool,
-}
-
-impl SpanRecord {
-    /// Adds an attribute that is a text.
-    pub fn text(&mut self, name: &'static str, value: impl Into<String>) {
-        self.attributes.push(SpanAttribute {
-            name,
-            value: AttributeValue::Text(value.into()),
-        });
-    }
 }
 
 /// The spans that wait for the exporter. A span for which there is no room is dropped and counted.
@@ -142,7 +115,7 @@ mod tests {
             kind: SpanKind::Server,
             start_us: 0,
             duration_us: 0,
-            attributes: Vec::new(),
+            attributes: SpanAttributes::default(),
             is_error: false,
         }
     }

@@ -3,5 +3,6 @@
 pub use crate::context::{SpanId, TraceContext, TraceId};
 pub use crate::sampling::{SampledPart, SpanPlace, span_of, trace_of};
 pub use crate::settings::{TraceSettings, TrustedParents};
-pub use crate::span::{AttributeValue, SPANS_MAX, SpanAttribute, SpanBuffer, SpanKind, SpanRecord};
+pub use crate::span::{SPANS_MAX, SpanBuffer, SpanKind, SpanRecord};
+pub use crate::span_attributes::SpanAttributes;
 pub use crate::state::{CallerTrace, TraceState};

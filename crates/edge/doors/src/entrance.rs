@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 use crate::http::{self, Endpoints, SocketEnds};
 use crate::links::ClientLinks;
-use crate::nodes::OtherNodes;
+use crate::nodes::{NodeWire, OtherNodes};
 use crate::outlet::Visitor;
 use crate::pipe;
 
@@ -106,10 +106,10 @@ impl Doors {
     /// client had come here from its address.
     ///
     /// # Errors
-    /// Errors of the pair of sockets through which it goes.
+    /// Errors of the pair of sockets through which it goes, if its client speaks TLS to this gateway.
     pub async fn conveyed(
         &self,
-        io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        io: impl NodeWire + 'static,
         client: IpAddr,
         at: SocketAddr,
     ) -> io::Result<()> {
@@ -118,7 +118,7 @@ impl Doors {
             at: Some(at),
         };
         let endpoints = Arc::clone(&self.endpoints);
-        http::serve_conveyed(io, ends, endpoints, self.stop.subscribe()).await
+        http::serve_conveyed(Box::new(io), ends, endpoints, self.stop.subscribe()).await
     }
 
     /// Serves a connection that a branch has accepted at the address `at`.

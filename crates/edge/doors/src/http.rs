@@ -61,8 +61,8 @@ use tokio::sync::watch;
 
 use crate::links::ClientLinks;
 use crate::nodes::{OtherNodes, PassedEnds};
-use arrived::Arrived;
 pub(crate) use arrived::SocketEnds;
+use arrived::{Arrived, ConveyedWire};
 use body::Body;
 use connection::Connection;
 pub(crate) use connection::ConnectionEnds;
@@ -205,30 +205,35 @@ pub(crate) async fn serve(
 /// Serves a connection that another node conveys, once there is a place for it.
 ///
 /// # Errors
-/// Errors of the pair of sockets through which it goes.
+/// Errors of the pair of sockets through which it goes, if its client speaks TLS to this gateway.
 pub(crate) async fn serve_conveyed(
-    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    wire: ConveyedWire,
     ends: SocketEnds,
     endpoints: Arc<Endpoints>,
     stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    let (socket, pump) = secure::pump(stream)?;
-    // It ends with the connection.
-    pump.detach();
     let places = Arc::clone(&endpoints.places);
     let Some(free) = places.one_free().await else {
         return Ok(());
     };
     let place = places.enter(ends.peer, free);
-    let tls = endpoints.links.registry.config().doors.tls.clone();
     // One that is for a branch is passed on no more.
     let relay = endpoints.relay(ends).filter(|relay| !relay.is_branch);
+    let tls = endpoints.links.registry.config().doors.tls.clone();
+    let Some(tls) = tls else {
+        let shown = ConnectionEnds::plain(ends, relay);
+        connection(wire, endpoints, stop, Some(place), shown).await;
+        return Ok(());
+    };
+    let (socket, pump) = secure::pump(wire)?;
+    // It ends with the connection.
+    pump.detach();
     let arrived = Arrived {
         socket,
         ends,
         relay,
     };
-    serve_socket(arrived, tls, endpoints, stop, place).await;
+    Box::pin(secure_connection(arrived, tls, endpoints, stop, place)).await;
     Ok(())
 }
 
@@ -270,12 +275,7 @@ async fn serve_socket(
         ends,
         relay,
     } = arrived;
-    let shown = ConnectionEnds {
-        certificate: None,
-        authority: ends.at.map(|at| at.to_string().into()),
-        peer: Some(ends.peer),
-        relay,
-    };
+    let shown = ConnectionEnds::plain(ends, relay);
     connection(socket, endpoints, stop, Some(place), shown).await;
 }
 

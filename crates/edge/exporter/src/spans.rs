@@ -77,7 +77,7 @@ impl SpansPush {
         let context = Arc::clone(&self.registry.upgrade()?.context);
         let spans = context.traces.spans.take(SPANS_PER_MESSAGE);
         let number = spans.len();
-        let message = spans_message(spans, &self.resource);
+        let message = spans_message(&spans, &self.resource);
         let end = self.client.send(Signal::Traces, message).await;
         if !end.outcome.has_arrived() {
             context.traces.spans.drop_spans(number);

@@ -5,7 +5,7 @@ use std::sync::{LazyLock, OnceLock};
 use std::time::Instant;
 
 use auth::Participant;
-use memchr::memmem::Finder;
+use memchr::{memchr_iter, memmem::Finder};
 use model::{OperationId, REQUEST, Request, Target};
 use platform::{Mutex, unix_ms};
 use telemetry::trace::{
@@ -119,10 +119,24 @@ fn named_in(meta: &[u8]) -> Option<CallerTrace> {
 
 /// Whether params may name a trace or have baggage: most do not, and are not read for it. A key may be
 /// written with escapes.
-fn may_name_trace(body: &[u8]) -> bool {
-    static MARKS: LazyLock<[Finder<'static>; 3]> =
-        LazyLock::new(|| ["traceparent", "baggage", "\\u"].map(Finder::new));
-    MARKS.iter().any(|mark| mark.find(body).is_some())
+fn may_name_trace(params: &[u8]) -> bool {
+    static MARKS: LazyLock<[Finder<'static>; 2]> =
+        LazyLock::new(|| ["traceparent", "baggage"].map(Finder::new));
+    let is_named = has_meta(params) && MARKS.iter().any(|mark| mark.find(params).is_some());
+    is_named || has_escaped_letter(params)
+}
+
+/// Whether a key may be `_meta`.
+fn has_meta(params: &[u8]) -> bool {
+    memchr_iter(b'_', params).any(|at| {
+        let from = params.get(at..);
+        from.is_some_and(|from| from.starts_with(b"_meta\""))
+    })
+}
+
+/// Whether a letter may be written as its number.
+fn has_escaped_letter(params: &[u8]) -> bool {
+    memchr_iter(b'\\', params).any(|at| params.get(at + 1) == Some(&b'u'))
 }
 
 impl SpanBegin {

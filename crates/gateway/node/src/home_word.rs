@@ -12,8 +12,8 @@ pub struct HomeWord {
     pub epoch: u64,
     /// The digest of its configuration ([`crate::ClusterNode::set_config`]).
     pub config: u64,
-    /// The topics whose calls are shown to participants at the home; `None` is all.
-    pub watched: Option<Vec<String>>,
+    /// The topics whose calls are shown to participants at the home.
+    pub watched: Vec<String>,
     /// The servers that an operator has disabled.
     pub off: Vec<String>,
 }
@@ -22,18 +22,13 @@ impl HomeWord {
     /// Whether another node may make calls in this topic. Which servers are disabled the home knows.
     #[must_use]
     pub fn lets_be(&self, topic: &str) -> bool {
-        if !self.off.is_empty() {
-            return false;
-        }
-        let watched = self.watched.as_ref();
-        watched.is_some_and(|watched| !watched.iter().any(|one| one == topic))
+        self.off.is_empty() && !self.watched.iter().any(|watched| watched == topic)
     }
 
     /// Whether it names no more than other nodes can be sent.
     #[must_use]
     pub fn fits(&self) -> bool {
-        let watched = self.watched.as_ref().map_or(0, Vec::len);
-        watched + self.off.len() <= HOME_WORD_NAMES_MAX
+        self.watched.len() + self.off.len() <= HOME_WORD_NAMES_MAX
     }
 }
 
@@ -44,11 +39,11 @@ mod tests {
     #[test]
     fn calls_of_watched_topics_are_the_homes() {
         let word = HomeWord {
-            watched: Some(vec!["main".to_owned()]),
+            watched: vec!["main".to_owned()],
             ..HomeWord::default()
         };
         assert!(!word.lets_be("main") && word.lets_be("other"));
-        assert!(!HomeWord::default().lets_be("main"));
+        assert!(HomeWord::default().lets_be("main"));
         let off = HomeWord {
             off: vec!["files".to_owned()],
             ..word
@@ -60,7 +55,7 @@ mod tests {
     fn a_word_at_its_limit_fits() {
         let named = |count: usize| HomeWord {
             off: vec![String::new(); count - 1],
-            watched: Some(vec![String::new()]),
+            watched: vec![String::new()],
             ..HomeWord::default()
         };
         assert!(named(HOME_WORD_NAMES_MAX).fits());

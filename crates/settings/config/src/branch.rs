@@ -14,21 +14,30 @@ impl Config {
         let is_for_each: Vec<bool> = self
             .servers
             .iter()
-            .map(|server| {
-                let mut others = self
-                    .servers
-                    .iter()
-                    .filter(|other| other.name != server.name);
-                may_be_everywhere(server)
-                    && !self.has_account(server)
-                    && !others.any(|other| may_share_names(server, other))
-            })
+            .map(|server| self.is_for_each(server))
             .collect();
         let mut is_for_each = is_for_each.into_iter();
         self.servers
             .retain(|_| is_for_each.next().unwrap_or_default());
         self.serving.clear();
         self
+    }
+
+    /// Whether a node that is not the home makes calls by this configuration.
+    #[must_use]
+    pub fn has_branch(&self) -> bool {
+        self.doors.tls.is_none() && self.servers.iter().any(|server| self.is_for_each(server))
+    }
+
+    /// Whether each node may call a server.
+    fn is_for_each(&self, server: &ServerConfig) -> bool {
+        let mut others = self
+            .servers
+            .iter()
+            .filter(|other| other.name != server.name);
+        may_be_everywhere(server)
+            && !self.has_account(server)
+            && !others.any(|other| may_share_names(server, other))
     }
 }
 
@@ -69,7 +78,10 @@ mod tests {
     use crate::tests::good;
 
     fn placed(text: &str) -> Vec<String> {
-        let servers = good(text).of_branch().servers;
+        let config = good(text);
+        let has_branch = config.has_branch();
+        let servers = config.of_branch().servers;
+        assert_eq!(has_branch, !servers.is_empty());
         servers.iter().map(|one| one.name.to_string()).collect()
     }
 

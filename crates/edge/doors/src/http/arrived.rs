@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::net::TcpStream;
 
 use super::relay::Relay;
+use crate::nodes::NodeWire;
 
 /// The addresses of a connection's two ends.
 #[derive(Debug, Clone, Copy)]
@@ -15,6 +16,9 @@ pub(crate) struct SocketEnds {
     /// That at which the client reached the gateway.
     pub(crate) at: Option<SocketAddr>,
 }
+
+/// A connection that another node conveys.
+pub(crate) type ConveyedWire = Box<dyn NodeWire>;
 
 /// A connection that has arrived.
 pub(crate) struct Arrived {

@@ -14,6 +14,7 @@ use platform::{Mutex, Share, unix_ms};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::arrived::SocketEnds;
 use super::handover::Handover;
 use super::head::Head;
 use super::places::Place;
@@ -84,6 +85,18 @@ pub(crate) struct ConnectionEnds {
     pub(crate) peer: Option<IpAddr>,
     /// In a cluster, the ways of its client to other nodes.
     pub(super) relay: Option<Arc<Relay>>,
+}
+
+impl ConnectionEnds {
+    /// The ends of a connection without TLS.
+    pub(super) fn plain(ends: SocketEnds, relay: Option<Arc<Relay>>) -> Self {
+        Self {
+            certificate: None,
+            authority: ends.at.map(|at| at.to_string().into()),
+            peer: Some(ends.peer),
+            relay,
+        }
+    }
 }
 
 /// Configuration and visit that the connection has found in one epoch of the registry.

@@ -25,12 +25,14 @@ use platform::{Share, Taken};
 use room::{Close, Socket};
 use serde::Deserialize;
 use store::audit::RecordedVerdict;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use topic::{Cursor, Listener};
 use tungstenite::handshake::derive_accept_key;
 use wire::mcpx::Envelope;
 
+use super::arrived::ConveyedWire;
 use super::authorization::at_token_end;
 use super::body::Body;
 use super::connection::{Client, Connection};
@@ -255,12 +257,31 @@ async fn begin(upgrade: OnUpgrade, accepted: Accepted) {
         Ok(Err(upgraded)) => upgraded,
         Err(error) => return tracing::debug!(%error, "an upgrade failed"),
     };
-    let Ok(parts) = upgraded.downcast::<TokioIo<Watched<TlsStream<Counted>>>>() else {
-        return tracing::warn!("a WebSocket needs a TCP connection of its own");
+    let upgraded = match upgraded.downcast::<TokioIo<Watched<TlsStream<Counted>>>>() {
+        Ok(parts) => {
+            let io = parts.io.into_inner().into_inner();
+            return enter_pumped(io, parts.read_buf, accepted);
+        }
+        Err(upgraded) => upgraded,
     };
-    match secure::pump(parts.io.into_inner().into_inner()) {
-        Ok((stream, pump)) => enter(stream, Some(pump), parts.read_buf, accepted),
-        Err(error) => tracing::warn!(%error, "a WebSocket behind TLS cannot be served"),
+    match upgraded.downcast::<TokioIo<Watched<ConveyedWire>>>() {
+        Ok(parts) => {
+            let io = parts.io.into_inner().into_inner();
+            enter_pumped(io, parts.read_buf, accepted);
+        }
+        Err(_) => tracing::warn!("a WebSocket needs a connection of its own"),
+    }
+}
+
+/// As [`enter`], through a pair of sockets.
+fn enter_pumped(
+    io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    lead: Bytes,
+    accepted: Accepted,
+) {
+    match secure::pump(io) {
+        Ok((stream, pump)) => enter(stream, Some(pump), lead, accepted),
+        Err(error) => tracing::warn!(%error, "a WebSocket without a socket cannot be served"),
     }
 }
 

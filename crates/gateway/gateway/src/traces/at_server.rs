@@ -1,11 +1,13 @@
 //! The span of a call towards its server.
 
 use model::{Answer, Refusal};
-use telemetry::trace::{SpanKind, SpanPlace, SpanRecord, TraceContext, TraceState, span_of};
+use telemetry::trace::{
+    SpanAttributes, SpanKind, SpanPlace, SpanRecord, TraceContext, TraceState, span_of,
+};
 use upstream::{Session, answer_error_type};
 use wire::mcp::relay::OutgoingTrace;
 
-use super::of_call::{add_target, name_of};
+use super::of_call::{ATTRIBUTES_BYTES, add_target, name_of};
 use crate::call::{Call, Delivered};
 use crate::dispatch::Dispatch;
 use crate::span::OpenClientSpan;
@@ -86,13 +88,17 @@ pub(crate) fn ended_at_server(
         kind: SpanKind::Client,
         start_us: open.began.unix_us,
         duration_us: open.began.elapsed_us(),
-        attributes: Vec::with_capacity(8),
+        attributes: SpanAttributes::with_capacity(ATTRIBUTES_BYTES),
         is_error: false,
     };
     add_target(&mut record, call, own);
-    record.text("network.transport", open.transport);
-    record.text("portmoot.server", delivered.server.as_str());
-    record.text("portmoot.operation", call.id.to_string());
+    record.attributes.text("network.transport", open.transport);
+    record
+        .attributes
+        .text("portmoot.server", delivered.server.as_str());
+    record
+        .attributes
+        .text("portmoot.operation", &call.id.to_string());
     let error = match end {
         Ok(answer) => answer_error_type(answer),
         Err(refusal) => Some(refusal.code.as_str()),
@@ -100,9 +106,9 @@ pub(crate) fn ended_at_server(
     if let Some(error) = error {
         record.is_error = true;
         if error.starts_with('-') {
-            record.text("rpc.response.status_code", error);
+            record.attributes.text("rpc.response.status_code", error);
         }
-        record.text("error.type", error);
+        record.attributes.text("error.type", error);
     }
     dispatch.context.traces.spans.push(record);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::{Answer, Refusal, Target};
-use telemetry::trace::{CallerTrace, SpanKind, SpanRecord};
+use telemetry::trace::{CallerTrace, SpanAttributes, SpanKind, SpanRecord};
 use topic::{Verdict, request_refusal};
 use upstream::answer_error_type;
 use wire::mcp::refusal::encode;
@@ -12,6 +12,8 @@ use crate::call::Call;
 use crate::dispatch::Dispatch;
 use crate::span::CallSpan;
 
+/// The usual bytes of a span's attributes.
+pub(super) const ATTRIBUTES_BYTES: usize = 384;
 /// The longest text of an attribute, in bytes.
 const ATTRIBUTE_TEXT_BYTES_MAX: usize = 256;
 /// The codes of JSON-RPC that are the client's fault: no errors of the server's span.
@@ -82,30 +84,40 @@ fn record(dispatch: &Dispatch, call: &Call, span: &CallSpan, end: &SpanEnd<'_>) 
         kind: SpanKind::Server,
         start_us: span.began.unix_us,
         duration_us: span.began.elapsed_us(),
-        attributes: Vec::with_capacity(10),
+        attributes: SpanAttributes::with_capacity(ATTRIBUTES_BYTES),
         is_error: false,
     };
     add_target(&mut record, call, None);
     if let Some(tag) = &call.tag {
         let id = String::from_utf8_lossy(tag.id.raw());
-        record.text("jsonrpc.request.id", cut(id.trim_matches('"')));
+        record
+            .attributes
+            .text("jsonrpc.request.id", cut(id.trim_matches('"')));
     }
-    record.text("portmoot.topic", dispatch.name().as_str());
-    record.text("portmoot.operation", call.id.to_string());
+    record
+        .attributes
+        .text("portmoot.topic", dispatch.name().as_str());
+    record
+        .attributes
+        .text("portmoot.operation", &call.id.to_string());
     let is_refused = matches!(end, SpanEnd::Refused(_));
     let verdict = span.verdict.get().copied();
     if let Some(verdict) = verdict.or(is_refused.then_some("refused")) {
-        record.text("portmoot.verdict", verdict);
+        record.attributes.text("portmoot.verdict", verdict);
     }
     if let Some(error) = error_of(call, end) {
         record.is_error = !CLIENT_FAULTS.contains(&error.as_str());
         if error.starts_with('-') {
-            record.text("rpc.response.status_code", error.as_str());
+            record
+                .attributes
+                .text("rpc.response.status_code", error.as_str());
         }
-        record.text("error.type", error);
+        record.attributes.text("error.type", &error);
     }
     if let SpanEnd::Refused(refusal) = end {
-        record.text("portmoot.refusal", refusal.code.as_str());
+        record
+            .attributes
+            .text("portmoot.refusal", refusal.code.as_str());
     }
     record
 }
@@ -137,14 +149,24 @@ pub(super) fn name_of(call: &Call, own: Option<&str>) -> String {
 
 /// Adds the method, and what it is about.
 pub(super) fn add_target(record: &mut SpanRecord, call: &Call, own: Option<&str>) {
-    record.text("mcp.method.name", call.request.method.as_str());
+    record
+        .attributes
+        .text("mcp.method.name", call.request.method.as_str());
     match &call.request.target {
         Some(Target::Tool(name)) => {
-            record.text("gen_ai.tool.name", cut(own.unwrap_or(name)));
-            record.text("gen_ai.operation.name", "execute_tool");
+            record
+                .attributes
+                .text("gen_ai.tool.name", cut(own.unwrap_or(name)));
+            record
+                .attributes
+                .text("gen_ai.operation.name", "execute_tool");
         }
-        Some(Target::Prompt(name)) => record.text("gen_ai.prompt.name", cut(own.unwrap_or(name))),
-        Some(Target::Uri(uri)) => record.text("mcp.resource.uri", cut(own.unwrap_or(uri))),
+        Some(Target::Prompt(name)) => record
+            .attributes
+            .text("gen_ai.prompt.name", cut(own.unwrap_or(name))),
+        Some(Target::Uri(uri)) => record
+            .attributes
+            .text("mcp.resource.uri", cut(own.unwrap_or(uri))),
         Some(Target::Task(_)) | None => {}
     }
 }

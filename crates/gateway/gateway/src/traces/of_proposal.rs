@@ -1,8 +1,6 @@
 //! The span of a proposal that waits for a decision.
 
-use telemetry::trace::{
-    AttributeValue, SpanAttribute, SpanKind, SpanPlace, SpanRecord, TraceContext, span_of,
-};
+use telemetry::trace::{SpanAttributes, SpanKind, SpanPlace, SpanRecord, TraceContext, span_of};
 
 use super::of_call::cut;
 use crate::by_rule::decided_by::rule_of;
@@ -62,22 +60,27 @@ pub(crate) fn waited(dispatch: &Dispatch, proposal: &ProposalView, end: &WaitEnd
         kind: SpanKind::Internal,
         start_us: opened.at_ms.saturating_mul(1_000),
         duration_us: end.waited_ms.saturating_mul(1_000),
-        attributes: Vec::with_capacity(8),
+        attributes: SpanAttributes::default(),
         is_error: false,
     };
-    record.text("mcp.method.name", opened.method.as_str());
-    record.text("portmoot.topic", dispatch.name().as_str());
-    record.text("portmoot.operation", proposal.id.to_string());
-    record.text("portmoot.decision", end.decision);
-    record.text("portmoot.decided_by", end.by);
+    record
+        .attributes
+        .text("mcp.method.name", opened.method.as_str());
+    record
+        .attributes
+        .text("portmoot.topic", dispatch.name().as_str());
+    record
+        .attributes
+        .text("portmoot.operation", &proposal.id.to_string());
+    record.attributes.text("portmoot.decision", end.decision);
+    record.attributes.text("portmoot.decided_by", end.by);
     if let Some(rule) = rule_of(proposal) {
-        record.text("portmoot.rule", rule.rule.to_string());
+        record
+            .attributes
+            .text("portmoot.rule", &rule.rule.to_string());
     }
     let ruling = proposal.ruling.as_ref();
     let is_edited = ruling.is_some_and(|ruling| ruling.params.is_some());
-    record.attributes.push(SpanAttribute {
-        name: "portmoot.edited",
-        value: AttributeValue::Flag(is_edited),
-    });
+    record.attributes.flag("portmoot.edited", is_edited);
     dispatch.context.traces.spans.push(record);
 }

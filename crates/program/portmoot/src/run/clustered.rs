@@ -347,7 +347,7 @@ fn home_word(shared: &Shared, gateway: &Gateway) -> Option<HomeWord> {
     let word = HomeWord {
         epoch: shared.node.home_epoch()?,
         config: shared.digest.load(Ordering::Acquire),
-        watched: Some(gateway.watched_topics()),
+        watched: gateway.watched_topics(),
         off: gateway.disabled_servers(),
     };
     // Without one no other node makes calls.

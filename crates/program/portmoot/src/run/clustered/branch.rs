@@ -65,15 +65,13 @@ struct Begun {
 /// Begins a branch once this node has what the home has written.
 async fn begin_when_possible(shared: &Arc<Shared>, renewed: &Arc<Notify>) -> Begun {
     loop {
-        let config = shared.config.lock().clone();
-        let own = config.clone().of_branch();
-        let may_be = own.doors.tls.is_none() && !own.servers.is_empty();
-        let member = may_be.then(|| shared.node.slot()).flatten();
-        let journal = member.and_then(|_| shared.node.branch());
-        let Some(journal) = journal else {
+        let config = branch_config(shared).filter(|_| shared.node.slot().is_some());
+        let journal = config.as_ref().and_then(|_| shared.node.branch());
+        let (Some(config), Some(journal)) = (config, journal) else {
             sleep(LOOK).await;
             continue;
         };
+        let own = config.clone().of_branch();
         let failure = match block_in_place(|| begin(shared, own, &journal, renewed)) {
             Ok(gateway) => return Begun { gateway, config },
             Err(failure) => failure,
@@ -83,6 +81,12 @@ async fn begin_when_possible(shared: &Arc<Shared>, renewed: &Arc<Notify>) -> Beg
         }
         sleep(BEGIN_RETRY).await;
     }
+}
+
+/// The configuration, if by it there is something that a branch may do.
+fn branch_config(shared: &Shared) -> Option<Config> {
+    let config = shared.config.lock();
+    config.has_branch().then(|| config.clone())
 }
 
 fn begin(
