@@ -110,9 +110,21 @@ fn varint(bytes: &[u8], at: &mut usize) -> Result<u64, NoMessage> {
 
 /// Appends a field with a length: a string, bytes or a message.
 pub fn append(to: &mut Vec<u8>, number: u32, content: &[u8]) {
-    encode_key(number, WireType::LengthDelimited, to);
-    encode_varint(content.len() as u64, to);
+    begin(to, number, content.len());
     to.extend_from_slice(content);
+}
+
+/// Begins a field whose content has so many bytes, and follows.
+pub fn begin(to: &mut Vec<u8>, number: u32, content_bytes: usize) {
+    // Most fields have a low number and a short content: one byte says each.
+    if let (Ok(key @ 0..16), Ok(length @ 0..128)) =
+        (u8::try_from(number), u8::try_from(content_bytes))
+    {
+        to.extend_from_slice(&[key << 3 | WireType::LengthDelimited as u8, length]);
+        return;
+    }
+    encode_key(number, WireType::LengthDelimited, to);
+    encode_varint(content_bytes as u64, to);
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr, sync::Arc};
 
+use data_encoding::HEXLOWER;
 use unicode_normalization::is_nfkc;
 use unicode_security::mixed_script::AugmentedScriptSet;
 use unicode_security::{MixedScript, skeleton};
@@ -10,6 +11,8 @@ use crate::context::is_hidden;
 
 /// The longest participant id, in bytes.
 pub const PARTICIPANT_BYTES_MAX: usize = 128;
+/// The digits of the number of an operation as text, which are hexadecimal.
+const OPERATION_DIGITS: usize = 32;
 /// The longest topic name, in bytes.
 pub(crate) const TOPIC_BYTES_MAX: usize = 64;
 /// The gateway's own participant, the addressee of MCP callers' requests.
@@ -241,7 +244,10 @@ impl OperationId {
 
 impl fmt::Display for OperationId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{:032x}", self.0)
+        // Each call is written with its id several times.
+        let mut digits = [0; OPERATION_DIGITS];
+        HEXLOWER.encode_mut(&self.0.to_be_bytes(), &mut digits);
+        out.write_str(std::str::from_utf8(&digits).unwrap_or_default())
     }
 }
 
@@ -249,7 +255,7 @@ impl FromStr for OperationId {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
-        if text.len() != 32 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        if text.len() != OPERATION_DIGITS || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(IdError::NotHex);
         }
         u128::from_str_radix(text, 16)

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use data_encoding::HEXLOWER;
+
 /// The length of a `traceparent` of version 00.
 const TRACEPARENT_CHARS: usize = 55;
 /// The flag that a trace is recorded.
@@ -81,12 +83,12 @@ impl TraceContext {
 
 impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (trace, span) = (self.trace.0, self.span.0);
-        write!(
-            f,
-            "00-{trace:032x}-{span:016x}-{:02x}",
-            u8::from(self.is_sampled)
-        )
+        let mut text = *b"00-................................-................-00";
+        let (trace, span) = (self.trace.bytes(), self.span.bytes());
+        HEXLOWER.encode_mut(&trace, &mut text[3..35]);
+        HEXLOWER.encode_mut(&span, &mut text[36..52]);
+        text[54] = b'0' + u8::from(self.is_sampled);
+        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Attributes of a span, in the form in which they are sent.
 
-use fields::append;
+use fields::{append, begin};
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 
 /// The number of the field in the message `Span` of OTLP (`trace.proto`).
@@ -49,19 +49,13 @@ impl SpanAttributes {
     /// Begins an attribute, up to the content of its value, which has so many bytes.
     fn begin(&mut self, name: &str, value_bytes: usize) {
         let attribute_bytes = field_bytes(name.len()) + field_bytes(value_bytes);
-        put_head(&mut self.0, ATTRIBUTES, attribute_bytes);
+        begin(&mut self.0, ATTRIBUTES, attribute_bytes);
         append(&mut self.0, KEY, name.as_bytes());
-        put_head(&mut self.0, VALUE, value_bytes);
+        begin(&mut self.0, VALUE, value_bytes);
     }
 }
 
 /// The bytes of a field with a content of so many, and a number below 16.
 fn field_bytes(content_bytes: usize) -> usize {
     FIELD_KEY_BYTES + encoded_len_varint(content_bytes as u64) + content_bytes
-}
-
-/// Begins a field with a content of so many bytes.
-fn put_head(into: &mut Vec<u8>, number: u32, content_bytes: usize) {
-    encode_key(number, WireType::LengthDelimited, into);
-    encode_varint(content_bytes as u64, into);
 }

@@ -235,26 +235,26 @@ impl Traces {
         let is_about_task = matches!(request.target.as_ref()?, Target::Task(_));
         let settings = (*self.settings.lock())?;
         let sent = SentTraces::of(request, in_headers);
-        let (caller, link) = if trusts(settings.parents, by) {
-            (sent.first, sent.second)
-        } else {
-            (None, sent.first.map(|trace| trace.parent))
+        let (caller, link) = match sent.first {
+            Some(first) if trusts(settings.parents, by) => (Some(first), sent.second),
+            first => (None, first.map(|trace| trace.parent)),
         };
         let parent = caller.as_ref().map(|caller| caller.parent);
-        let context = TraceContext {
-            trace: parent.map_or_else(|| trace_of(id.0), |parent| parent.trace),
-            span: span_of(id.0, SpanPlace::Server),
-            is_sampled: match parent {
-                _ if is_about_task => false,
-                Some(parent) => parent.is_sampled,
-                None => settings.sampled.has(id.0),
-            },
+        let is_sampled = match parent {
+            _ if is_about_task => false,
+            Some(parent) => parent.is_sampled,
+            None => settings.sampled.has(id.0),
         };
         // One that is not recorded is there so that its baggage goes nowhere, and its context on.
         let passed_on = parent.filter(|_| sent.only_in_headers);
-        if !context.is_sampled && !sent.has_baggage && passed_on.is_none() {
+        if !is_sampled && !sent.has_baggage && passed_on.is_none() {
             return None;
         }
+        let context = TraceContext {
+            trace: parent.map_or_else(|| trace_of(id.0), |parent| parent.trace),
+            span: span_of(id.0, SpanPlace::Server),
+            is_sampled,
+        };
         Some(Box::new(CallSpan {
             parent: parent.map(|parent| parent.span),
             link,

@@ -141,7 +141,12 @@ pub(super) fn name_of(call: &Call, own: Option<&str>) -> String {
     let method = call.request.method.as_str();
     match &call.request.target {
         Some(Target::Tool(name) | Target::Prompt(name)) => {
-            format!("{method} {}", cut(own.unwrap_or(name)))
+            let name = cut(own.unwrap_or(name));
+            let mut text = String::with_capacity(method.len() + 1 + name.len());
+            text.push_str(method);
+            text.push(' ');
+            text.push_str(name);
+            text
         }
         Some(Target::Uri(_) | Target::Task(_)) | None => method.to_owned(),
     }
