@@ -161,6 +161,8 @@ fn every_crate_can_be_packaged() {
         "portmoot-wire-fuzz",
         "--exclude",
         "portmoot-rules-fuzz",
+        "--exclude",
+        "portmoot-fabric-fuzz",
         "--no-verify",
         "--allow-dirty",
         "--offline",
