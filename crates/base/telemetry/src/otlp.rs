@@ -1,5 +1,5 @@
 //! Messages of OTLP: what is sent to a collector, and what it answers. The types are those that the
-//! OpenTelemetry project generates.
+//! OpenTelemetry project generates; spans alone, of which there are many, are written field by field.
 
 mod logs;
 mod metrics;
