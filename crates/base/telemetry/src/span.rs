@@ -45,6 +45,13 @@ pub struct SpanRecord {
     pub is_error: bool,
 }
 
+impl SpanRecord {
+    /// Adds an attribute that is a text.
+    pub fn text(&mut self, name: &str, value: impl AsRef<str>) {
+        self.attributes.text(name, value.as_ref());
+    }
+}
+
 /// The spans that wait for the exporter. A span for which there is no room is dropped and counted.
 #[derive(Debug, Default)]
 pub struct SpanBuffer {

@@ -194,17 +194,10 @@ impl<R: HomeLine> Homes<R> {
         claimed.map(|(node, _, claim)| (node, claim.epoch))
     }
 
-    /// Whether this node is the home of a shard at this time, on the clock of
-    /// [`Homes::step`](crate::Homes::step), and serves it. To be asked with the clock of the moment:
-    /// a process that was stopped for a while is the home no more.
-    #[must_use]
-    pub fn leads(&self, shard: &Shard, steady_ms: u64) -> bool {
-        let until_ms = self.leads_until_ms(shard);
-        until_ms.is_some_and(|until_ms| steady_ms <= until_ms)
-    }
-
-    /// The last millisecond, on the clock of [`Homes::step`](crate::Homes::step), in which this node is
-    /// the home of a shard and serves it, unless a later step says otherwise; `None` if it is not.
+    /// The last millisecond in which this node is the home of a shard and serves it, on the clock of
+    /// [`Homes::step`](crate::Homes::step), unless a later step says otherwise; `None` if it is not.
+    /// To be compared with the clock of the moment: a process that was stopped for a while is the
+    /// home no more.
     #[must_use]
     pub fn leads_until_ms(&self, shard: &Shard) -> Option<u64> {
         let serves = self.home(shard).is_some_and(Home::is_serving);

@@ -10,7 +10,7 @@ use platform::Mutex;
 use crate::live::{ConfiguredServer, Event};
 
 /// The most tools of one link whose servers are known.
-const LINK_TOOLS_MAX: usize = 16;
+const LINK_TOOLS_MAX: usize = 64;
 
 /// The tools that a link may call without a decision, with their servers.
 type PlainTools = Vec<(Box<str>, Weak<ConfiguredServer>)>;
@@ -99,4 +99,58 @@ fn may_change_rights(event: &Event<'_>) -> bool {
             | Event::Notice { .. }
             | Event::Cancel { .. }
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{OperationId, ParticipantId};
+    use topic::OperationRef;
+
+    use super::*;
+    use crate::membership::tests::demo;
+
+    const LINK: LinkId = LinkId(1);
+
+    async fn server() -> Arc<ConfiguredServer> {
+        Arc::new(ConfiguredServer {
+            id: ParticipantId::new("one").unwrap(),
+            upstream: demo("one").await,
+            dial_in: None,
+            callers: None,
+        })
+    }
+
+    #[tokio::test]
+    async fn so_many_tools_of_a_link_are_known_and_those_of_no_other() {
+        let knowledge = BranchKnowledge::of(true);
+        let server = server().await;
+        for number in 0..LINK_TOOLS_MAX {
+            knowledge.note_plain(LINK, &number.to_string(), &server);
+        }
+        let is_known = |tool: &str| knowledge.plain_server(LINK, tool).is_some();
+        assert!(is_known("0") && is_known(&(LINK_TOOLS_MAX - 1).to_string()));
+        assert!(knowledge.plain_server(LinkId(2), "0").is_none());
+        knowledge.note_plain(LINK, "one more", &server);
+        assert!(is_known("one more") && !is_known("0"));
+    }
+
+    #[tokio::test]
+    async fn what_is_known_of_tools_ends_with_a_change_and_with_their_server() {
+        let knowledge = BranchKnowledge::of(true);
+        let server = server().await;
+        let is_known = || knowledge.plain_server(LINK, "echo").is_some();
+        knowledge.note_plain(LINK, "echo", &server);
+        // What comes with calls changes nothing.
+        let which = OperationRef::Request {
+            operation: OperationId(1),
+            round: 0,
+        };
+        knowledge.note_event(&Event::Cancel { link: LINK, which });
+        assert!(is_known());
+        knowledge.note_event(&Event::Leave { link: LinkId(2) });
+        assert!(!is_known());
+        knowledge.note_plain(LINK, "echo", &server);
+        drop(server);
+        assert!(!is_known());
+    }
 }

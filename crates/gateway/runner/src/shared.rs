@@ -138,6 +138,11 @@ impl Shared {
     }
 
     #[cfg(test)]
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.clock.steady_ms()
+    }
+
+    #[cfg(test)]
     pub(crate) fn waiting(&self) -> usize {
         self.steps.lock().effects.len()
     }

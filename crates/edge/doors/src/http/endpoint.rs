@@ -7,7 +7,7 @@ use std::time::Duration;
 use auth::Participant;
 use bytes::Bytes;
 use config::Config;
-use gateway::{Dispatch, Tag, handshake, manifests};
+use gateway::{Dispatch, Requester, Tag, handshake, manifests};
 use http::header::{AsHeaderName, CONNECTION};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
@@ -193,15 +193,12 @@ impl Exchange<'_> {
             modern::request(params).map_err(|error| rejected(&error, params.message().id()))?;
         incoming.trace = self.head.trace(self.headers);
         let by = link.requester(self.caller()).at(self.connection.peer);
-        if let Some(relay) = self.branch() {
-            if !dispatch.is_plain(by, &incoming) {
-                let body = params.message().frame().clone();
-                return Ok(self.passed(relay, HOME, body).await);
-            }
-        } else {
-            // Before its headers are checked: which arguments they mirror stands in the tool's
-            // listing.
-            dispatch.wait_for_target(by, &incoming.request).await;
+        // Before its headers are checked: which arguments they mirror stands in the tool's listing.
+        if let Some(passed) = self
+            .passed_unless_own(dispatch, by, &incoming, params)
+            .await
+        {
+            return Ok(passed);
         }
         if params.method() == "tools/call"
             && let Some(Target::Tool(name)) = &incoming.request.target
@@ -282,13 +279,11 @@ impl Exchange<'_> {
             incoming.map_err(|answer| Box::new(response::json(StatusCode::OK, answer)))?;
         incoming.trace = self.head.trace(self.headers);
         let by = link.requester(self.caller()).at(self.connection.peer);
-        if let Some(relay) = self.branch() {
-            if !dispatch.is_plain(by, &incoming) {
-                let body = params.message().frame().clone();
-                return Ok(self.passed(relay, HOME, body).await);
-            }
-        } else {
-            dispatch.wait_for_target(by, &incoming.request).await;
+        if let Some(passed) = self
+            .passed_unless_own(dispatch, by, &incoming, params)
+            .await
+        {
+            return Ok(passed);
         }
         // The session was seen just now, with this request: that is the time of the stream.
         let opener = Opener::Session(
@@ -407,6 +402,27 @@ impl Exchange<'_> {
             relay.to_all(self.parts, params.message().frame()).await;
         }
         None
+    }
+
+    /// The home's answer to a request that is not this node's own; `None` once it is to be made here:
+    /// the servers that may have its target have started.
+    async fn passed_unless_own(
+        &self,
+        dispatch: &Arc<Dispatch>,
+        by: Requester<'_>,
+        incoming: &gateway::Incoming,
+        params: &Params<'_>,
+    ) -> Option<Response<Body>> {
+        let Some(relay) = self.branch() else {
+            dispatch.wait_for_target(by, &incoming.request).await;
+            return None;
+        };
+        // A branch knows the server of a call that is its own.
+        if dispatch.is_plain(by, incoming) {
+            return None;
+        }
+        let body = params.message().frame().clone();
+        Some(self.passed(relay, HOME, body).await)
     }
 
     /// Passes the request on to another node, with this body.

@@ -92,13 +92,9 @@ pub(crate) fn ended_at_server(
         is_error: false,
     };
     add_target(&mut record, call, own);
-    record.attributes.text("network.transport", open.transport);
-    record
-        .attributes
-        .text("portmoot.server", delivered.server.as_str());
-    record
-        .attributes
-        .text("portmoot.operation", &call.id.to_string());
+    record.text("network.transport", open.transport);
+    record.text("portmoot.server", delivered.server.as_str());
+    record.text("portmoot.operation", call.id.to_string());
     let error = match end {
         Ok(answer) => answer_error_type(answer),
         Err(refusal) => Some(refusal.code.as_str()),
@@ -106,9 +102,9 @@ pub(crate) fn ended_at_server(
     if let Some(error) = error {
         record.is_error = true;
         if error.starts_with('-') {
-            record.attributes.text("rpc.response.status_code", error);
+            record.text("rpc.response.status_code", error);
         }
-        record.attributes.text("error.type", error);
+        record.text("error.type", error);
     }
     dispatch.context.traces.spans.push(record);
 }

@@ -90,34 +90,24 @@ fn record(dispatch: &Dispatch, call: &Call, span: &CallSpan, end: &SpanEnd<'_>) 
     add_target(&mut record, call, None);
     if let Some(tag) = &call.tag {
         let id = String::from_utf8_lossy(tag.id.raw());
-        record
-            .attributes
-            .text("jsonrpc.request.id", cut(id.trim_matches('"')));
+        record.text("jsonrpc.request.id", cut(id.trim_matches('"')));
     }
-    record
-        .attributes
-        .text("portmoot.topic", dispatch.name().as_str());
-    record
-        .attributes
-        .text("portmoot.operation", &call.id.to_string());
+    record.text("portmoot.topic", dispatch.name().as_str());
+    record.text("portmoot.operation", call.id.to_string());
     let is_refused = matches!(end, SpanEnd::Refused(_));
     let verdict = span.verdict.get().copied();
     if let Some(verdict) = verdict.or(is_refused.then_some("refused")) {
-        record.attributes.text("portmoot.verdict", verdict);
+        record.text("portmoot.verdict", verdict);
     }
     if let Some(error) = error_of(call, end) {
         record.is_error = !CLIENT_FAULTS.contains(&error.as_str());
         if error.starts_with('-') {
-            record
-                .attributes
-                .text("rpc.response.status_code", error.as_str());
+            record.text("rpc.response.status_code", error.as_str());
         }
-        record.attributes.text("error.type", &error);
+        record.text("error.type", error);
     }
     if let SpanEnd::Refused(refusal) = end {
-        record
-            .attributes
-            .text("portmoot.refusal", refusal.code.as_str());
+        record.text("portmoot.refusal", refusal.code.as_str());
     }
     record
 }
@@ -154,24 +144,14 @@ pub(super) fn name_of(call: &Call, own: Option<&str>) -> String {
 
 /// Adds the method, and what it is about.
 pub(super) fn add_target(record: &mut SpanRecord, call: &Call, own: Option<&str>) {
-    record
-        .attributes
-        .text("mcp.method.name", call.request.method.as_str());
+    record.text("mcp.method.name", call.request.method.as_str());
     match &call.request.target {
         Some(Target::Tool(name)) => {
-            record
-                .attributes
-                .text("gen_ai.tool.name", cut(own.unwrap_or(name)));
-            record
-                .attributes
-                .text("gen_ai.operation.name", "execute_tool");
+            record.text("gen_ai.tool.name", cut(own.unwrap_or(name)));
+            record.text("gen_ai.operation.name", "execute_tool");
         }
-        Some(Target::Prompt(name)) => record
-            .attributes
-            .text("gen_ai.prompt.name", cut(own.unwrap_or(name))),
-        Some(Target::Uri(uri)) => record
-            .attributes
-            .text("mcp.resource.uri", cut(own.unwrap_or(uri))),
+        Some(Target::Prompt(name)) => record.text("gen_ai.prompt.name", cut(own.unwrap_or(name))),
+        Some(Target::Uri(uri)) => record.text("mcp.resource.uri", cut(own.unwrap_or(uri))),
         Some(Target::Task(_)) | None => {}
     }
 }

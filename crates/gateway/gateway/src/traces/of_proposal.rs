@@ -63,21 +63,13 @@ pub(crate) fn waited(dispatch: &Dispatch, proposal: &ProposalView, end: &WaitEnd
         attributes: SpanAttributes::default(),
         is_error: false,
     };
-    record
-        .attributes
-        .text("mcp.method.name", opened.method.as_str());
-    record
-        .attributes
-        .text("portmoot.topic", dispatch.name().as_str());
-    record
-        .attributes
-        .text("portmoot.operation", &proposal.id.to_string());
-    record.attributes.text("portmoot.decision", end.decision);
-    record.attributes.text("portmoot.decided_by", end.by);
+    record.text("mcp.method.name", opened.method.as_str());
+    record.text("portmoot.topic", dispatch.name().as_str());
+    record.text("portmoot.operation", proposal.id.to_string());
+    record.text("portmoot.decision", end.decision);
+    record.text("portmoot.decided_by", end.by);
     if let Some(rule) = rule_of(proposal) {
-        record
-            .attributes
-            .text("portmoot.rule", &rule.rule.to_string());
+        record.text("portmoot.rule", rule.rule.to_string());
     }
     let ruling = proposal.ruling.as_ref();
     let is_edited = ruling.is_some_and(|ruling| ruling.params.is_some());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cluster::{
     Admission, AppendResult, HomeEffect, HomeEvent, Homes, HomesConfig, NodeId, NodeLife, NodeTime,
-    StoredMessage, TICK_MS,
+    Shard, StoredMessage, TICK_MS,
 };
 
 use super::TestClock;
@@ -61,11 +61,9 @@ fn shared() -> Shared {
     Shared::new(Homes::new(config), Arc::new(TestClock::new()))
 }
 
-#[tokio::test(start_paused = true)]
-async fn nothing_is_admitted_before_the_word_about_it_is_carried_out() {
-    let shared = shared();
+/// Runs until the node is the home.
+async fn run(shared: &Shared) {
     let mut log = Log::new();
-    let is_admitted = || matches!(shared.view(Homes::admission), Admission::Until(_));
     for _ in 0..200 {
         shared.step(HomeEvent::Tick);
         let tick = Duration::from_millis(TICK_MS);
@@ -75,12 +73,35 @@ async fn nothing_is_admitted_before_the_word_about_it_is_carried_out() {
             answers.into_iter().for_each(|event| shared.step(event));
         }
     }
-    assert!(is_admitted());
-    assert!(!shared.admits(), "it was not carried out");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_admitted_before_the_word_about_it_is_carried_out() {
+    let shared = shared();
+    run(&shared).await;
+    let is_admitted = matches!(shared.view(Homes::admission), Admission::Until(_));
+    assert!(is_admitted);
+    assert!(
+        !shared.admits() && !shared.leads(),
+        "it was not carried out"
+    );
     shared.admit(shared.view(Homes::admission));
-    assert!(shared.admits());
+    assert!(shared.admits() && shared.leads());
     shared.end();
-    assert!(!shared.admits(), "it is over");
+    assert!(!shared.admits() && !shared.leads(), "it is over");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_home_that_takes_no_step_is_one_until_its_lease_ends_and_no_longer() {
+    let shared = shared();
+    run(&shared).await;
+    shared.admit(Admission::Until(u64::MAX));
+    let until_ms = shared.view(|homes| homes.leads_until_ms(&Shard::Common));
+    let left = Duration::from_millis(until_ms.unwrap() - shared.now_ms());
+    tokio::time::advance(left).await;
+    assert!(shared.leads());
+    tokio::time::advance(Duration::from_millis(1)).await;
+    assert!(!shared.leads());
 }
 
 #[tokio::test(start_paused = true)]
@@ -92,7 +113,7 @@ async fn a_node_whose_effects_wait_takes_no_ticks_until_they_are_carried_out() {
         let line = ShardLine("line".into());
         // It is no home: each is refused.
         shared.step(HomeEvent::Store {
-            shard: cluster::Shard::Common,
+            shard: Shard::Common,
             ticket,
             line,
         });

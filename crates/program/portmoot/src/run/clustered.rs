@@ -41,6 +41,8 @@ use ways::NodeWays;
 
 /// The time in which a node that stops hands over what it is the home of.
 const HAND_OVER_MAX: Duration = Duration::from_secs(5);
+/// The time in which the gateway of a node that stops ends, once another node is the home.
+const END_MAX: Duration = Duration::from_secs(15);
 /// The time that a node that begins waits for the cluster to have a home.
 const FIRST_HOME_MAX: Duration = Duration::from_secs(15);
 /// The pause between two looks whether a new home may serve.
@@ -93,6 +95,7 @@ impl Clustered {
             file,
             config: Mutex::new(config),
             gateway: watch::Sender::new(None),
+            has_ended: watch::Sender::new(true),
             branch: Mutex::default(),
             digest: AtomicU64::new(0),
             reloaded: Notify::new(),
@@ -209,10 +212,10 @@ impl Clustered {
             gateway.drain().await;
         }
         self.shared.node.drain(HAND_OVER_MAX).await;
-        // Its task ends it once it is no home.
-        let mut gateway = self.shared.gateway.subscribe();
-        let ended = gateway.wait_for(Option::is_none);
-        if tokio::time::timeout(HAND_OVER_MAX, ended).await.is_err() {
+        // Its task ends it once it is no home. Clients learn then why their connections end.
+        let mut has_ended = self.shared.has_ended.subscribe();
+        let ended = has_ended.wait_for(|has_ended| *has_ended);
+        if tokio::time::timeout(END_MAX, ended).await.is_err() {
             tracing::warn!("the gateway of this node did not end in time");
         }
         let audit = self.shared.audit.clone();
@@ -243,6 +246,7 @@ async fn serve_in_turn(shared: Arc<Shared>) -> Failure {
                     if let Some(gateway) = &gateway {
                         tokio::spawn(export_after(former, Arc::downgrade(gateway)));
                     }
+                    shared.has_ended.send_replace(gateway.is_none());
                     shared.gateway.send_replace(gateway);
                 }
                 Err(failure) => return failure,
@@ -262,6 +266,7 @@ async fn serve_in_turn(shared: Arc<Shared>) -> Failure {
         if let Some(gateway) = ended {
             gateway.end().await;
         }
+        shared.has_ended.send_replace(true);
     }
 }
 

@@ -39,6 +39,8 @@ pub(super) struct Shared {
     pub(super) file: Option<Arc<ConfigFile>>,
     pub(super) config: Mutex<Config>,
     pub(super) gateway: watch::Sender<AtHome>,
+    /// Whether the gateway of this process, if it was the home, has ended whole.
+    pub(super) has_ended: watch::Sender<bool>,
     /// The gateway of this process, while it is a branch.
     pub(super) branch: Mutex<AtHome>,
     /// The digest of the configuration, as far as all nodes have it in common.

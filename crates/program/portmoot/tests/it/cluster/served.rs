@@ -1,11 +1,13 @@
 //! Every node serves every client.
 
-use harness::{Proxy, Running, conformance};
+use harness::{Proxy, Running, conformance, grpc_client, proto_client};
 use serde_json::json;
 
 use crate::conformance::{LEGACY, MODERN};
 use crate::front::{over_http, over_stdio};
 use crate::home::Home;
+use crate::proto_clients;
+use crate::proto_grpc;
 use crate::shared_accounts::refresh::renewed_by_one;
 use crate::signin::{config_at, signs_in_through};
 use crate::socket;
@@ -129,6 +131,31 @@ fn modern_requests_at_all_nodes(nodes: &Nodes) {
         assert_eq!(*sum, round + 1, "{reply:?}");
         let refused = modern(node, Some("no-such-token"), "tools/list", json!({}));
         assert_eq!(refused.status, 401);
+    }
+}
+
+#[test]
+fn clients_of_proto_mcp_reach_the_home_at_any_node() {
+    let config = socket::fixture_server("fixture", "fixture", &["--page", "50"]);
+    let mut nodes = Nodes::open(2, 1, &config);
+    let other = nodes.other();
+    for round in 0..2 {
+        for node in 0..nodes.count() {
+            let gateway = nodes.node(node);
+            let address = gateway.address();
+            proto_grpc::check(&grpc_client(&[address, "fixture_", "--tour"]), "fixture_");
+            let report = proto_client(&["--prefix", "fixture_", "--tcp", address]);
+            proto_clients::check(&report, "fixture_", &json!([0, 0]));
+            let websocket = proto_clients::websocket(gateway);
+            let report = proto_client(&["--prefix", "fixture_", "--ws", &websocket]);
+            proto_clients::check(&report, "fixture_", &json!(proto_clients::TOO_BIG));
+            proto_clients::check_messages(&report);
+        }
+        if round == 0 {
+            nodes.kill(other);
+            nodes.restart(other);
+            nodes.wait_until_served(other);
+        }
     }
 }
 

@@ -80,3 +80,14 @@ fn a_session_outlives_its_node() {
     assert_eq!(other.delete(), 204);
     assert_eq!(moved.status("tools/list", json!({})), 404);
 }
+
+#[test]
+fn a_room_learns_that_its_node_stops() {
+    let mut nodes = Nodes::start(2, 1, "");
+    let home = nodes.home().node;
+    let (mut room, _) = Socket::welcomed(nodes.node(home), "ann", "");
+    nodes.end(home, "TERM");
+    let mut frames = std::iter::from_fn(|| room.next());
+    // RFC 6455, section 7.4.1: the server goes away.
+    assert_eq!(frames.find_map(|frame| frame.code()), Some(1001));
+}
