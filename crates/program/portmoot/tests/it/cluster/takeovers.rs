@@ -2,8 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use harness::fixture_binary;
 use serde_json::json;
+use tempfile::TempDir;
 
+use crate::socket::stdio_server;
 use crate::support::{Client, fixture};
 use crate::ws::{Socket, token};
 
@@ -81,12 +84,23 @@ fn a_session_outlives_its_node() {
     assert_eq!(moved.status("tools/list", json!({})), 404);
 }
 
+/// A server that works on after its input has ended, and then says in a file that it has ended.
+const SLOW_END: &str = r#""$0" --stdio; sleep 0.5; touch "$1""#;
+
 #[test]
-fn a_room_learns_that_its_node_stops() {
-    let mut nodes = Nodes::start(2, 1, "");
+fn a_node_that_stops_ends_its_rooms_and_servers_first() {
+    let folder = TempDir::new().unwrap();
+    let ended = folder.path().join("ended");
+    let fixture = fixture_binary();
+    let words = [fixture.to_str().unwrap(), ended.to_str().unwrap()];
+    let words = [&["-c", SLOW_END], &words[..]].concat();
+    let slow = stdio_server("slow", "slow", "sh", &words);
+    let mut nodes = Nodes::start(2, 1, &slow);
     let home = nodes.home().node;
+    Client::of(nodes.node(home), &token("boss")).call("slow_add", json!({ "a": 1, "b": 1 }));
     let (mut room, _) = Socket::welcomed(nodes.node(home), "ann", "");
     nodes.end(home, "TERM");
+    assert!(ended.exists());
     let mut frames = std::iter::from_fn(|| room.next());
     // RFC 6455, section 7.4.1: the server goes away.
     assert_eq!(frames.find_map(|frame| frame.code()), Some(1001));
