@@ -10,6 +10,9 @@ use prost::encoding::{WireType, decode_varint, encode_key, encode_varint};
 /// The highest number of a field, and one (protobuf encoding, "Message Structure").
 const NUMBERS_END: u64 = 1 << 29;
 
+/// The bytes that the length of a nested message mostly has.
+const NESTED_LENGTH_BYTES: usize = 2;
+
 /// Why bytes are no protobuf message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the bytes are no protobuf message")]
@@ -109,12 +112,14 @@ fn varint(bytes: &[u8], at: &mut usize) -> Result<u64, NoMessage> {
 }
 
 /// Appends a field with a length: a string, bytes or a message.
+#[inline]
 pub fn append(to: &mut Vec<u8>, number: u32, content: &[u8]) {
     begin(to, number, content.len());
     to.extend_from_slice(content);
 }
 
 /// Begins a field whose content has so many bytes, and follows.
+#[inline]
 pub fn begin(to: &mut Vec<u8>, number: u32, content_bytes: usize) {
     // Most fields have a low number and a short content: one byte says each.
     if let (Ok(key @ 0..16), Ok(length @ 0..128)) =
@@ -125,6 +130,34 @@ pub fn begin(to: &mut Vec<u8>, number: u32, content_bytes: usize) {
     }
     encode_key(number, WireType::LengthDelimited, to);
     encode_varint(content_bytes as u64, to);
+}
+
+/// Appends a field with the content that a function appends.
+#[inline]
+pub fn nest(to: &mut Vec<u8>, number: u32, content: impl FnOnce(&mut Vec<u8>)) {
+    encode_key(number, WireType::LengthDelimited, to);
+    let length_at = to.len();
+    to.extend_from_slice(&[0; NESTED_LENGTH_BYTES]);
+    let content_at = to.len();
+    content(to);
+    put_length(to, length_at, to.len() - content_at);
+}
+
+/// Writes the length of a content, for which room was left. Another length than most have moves the
+/// content.
+#[inline]
+fn put_length(to: &mut Vec<u8>, at: usize, content_bytes: usize) {
+    let content_at = at + NESTED_LENGTH_BYTES;
+    let room = to.get_mut(at..content_at);
+    if let (Ok(length @ 0x80..0x4000), Some(room)) = (u16::try_from(content_bytes), room) {
+        // Seven bits in each byte, the lower ones first, and a mark that another byte follows.
+        let varint = length & 0x7f | 0x80 | (length & 0x3f80) << 1;
+        room.copy_from_slice(&varint.to_le_bytes());
+        return;
+    }
+    let mut length = Vec::new();
+    encode_varint(content_bytes as u64, &mut length);
+    to.splice(at..content_at, length);
 }
 
 #[cfg(test)]
@@ -169,6 +202,19 @@ mod tests {
         let mut out = Vec::new();
         append(&mut out, 2, b"hi");
         assert_eq!(out, [0x12, 2, b'h', b'i']);
+    }
+
+    #[test]
+    fn a_nested_field_is_one_whose_length_was_known() {
+        for content_bytes in [0, 1, 127, 128, 129, 0x3fff, 0x4000, 0x1f_ffff, 0x20_0000] {
+            let content = vec![7; content_bytes];
+            for number in [1, 15, 16] {
+                let (mut known, mut nested) = (vec![1], vec![1]);
+                append(&mut known, number, &content);
+                nest(&mut nested, number, |to| to.extend_from_slice(&content));
+                assert!(known == nested, "{number}: {content_bytes}");
+            }
+        }
     }
 
     #[test]

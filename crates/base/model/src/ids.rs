@@ -230,6 +230,10 @@ impl fmt::Display for LinkId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OperationId(pub u128);
 
+/// The number of an operation as text: 32 hexadecimal digits.
+#[derive(Debug, Clone, Copy)]
+pub struct OperationDigits([u8; OPERATION_DIGITS]);
+
 impl OperationId {
     /// The operation of this number in a run of the gateway.
     pub fn of_run(run: u64, number: u64) -> Self {
@@ -242,12 +246,27 @@ impl OperationId {
     }
 }
 
-impl fmt::Display for OperationId {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Each call is written with its id several times.
+impl OperationId {
+    /// Its digits. Each call is written with them several times.
+    #[must_use]
+    pub fn digits(self) -> OperationDigits {
         let mut digits = [0; OPERATION_DIGITS];
         HEXLOWER.encode_mut(&self.0.to_be_bytes(), &mut digits);
-        out.write_str(std::str::from_utf8(&digits).unwrap_or_default())
+        OperationDigits(digits)
+    }
+}
+
+impl OperationDigits {
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for OperationId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.digits().as_str())
     }
 }
 

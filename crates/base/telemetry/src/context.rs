@@ -28,6 +28,10 @@ pub struct TraceContext {
     pub is_sampled: bool,
 }
 
+/// A `traceparent` of version 00 (Trace Context, section 3.2).
+#[derive(Debug, Clone, Copy)]
+pub struct Traceparent([u8; TRACEPARENT_CHARS]);
+
 impl TraceId {
     /// An id; 1 in place of 0, which is none.
     #[must_use]
@@ -79,16 +83,29 @@ impl TraceContext {
             is_sampled: u8::try_from(flags).ok()? & SAMPLED != 0,
         })
     }
+
+    /// It as its children name it.
+    #[must_use]
+    pub fn traceparent(self) -> Traceparent {
+        let mut text = *b"00-................................-................-00";
+        HEXLOWER.encode_mut(&self.trace.bytes(), &mut text[3..35]);
+        HEXLOWER.encode_mut(&self.span.bytes(), &mut text[36..52]);
+        text[54] = b'0' + u8::from(self.is_sampled);
+        Traceparent(text)
+    }
+}
+
+impl Traceparent {
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
 }
 
 impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = *b"00-................................-................-00";
-        let (trace, span) = (self.trace.bytes(), self.span.bytes());
-        HEXLOWER.encode_mut(&trace, &mut text[3..35]);
-        HEXLOWER.encode_mut(&span, &mut text[36..52]);
-        text[54] = b'0' + u8::from(self.is_sampled);
-        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
+        f.write_str(self.traceparent().as_str())
     }
 }
 

@@ -19,6 +19,7 @@ mod sampling;
 mod settings;
 mod span;
 mod span_attributes;
+mod span_buffer;
 mod state;
 pub mod trace;
 

@@ -16,7 +16,7 @@ use prost::Message;
 
 pub use logs::logs_message;
 pub use metrics::{MetricTimes, metrics_message};
-pub use spans::spans_message;
+pub use spans::SpanBatch;
 
 use crate::exports::Signal;
 use crate::resource::TelemetryResource;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use control::Registry;
-use telemetry::otlp::spans_message;
+use telemetry::trace::SPANS_PER_MESSAGE;
 use telemetry::{Signal, TelemetryResource};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
@@ -12,8 +12,6 @@ use tokio::time::{Instant, sleep};
 use crate::client::CollectorClient;
 use crate::push::ExportReport;
 
-/// The most spans of one message.
-const SPANS_PER_MESSAGE: usize = 512;
 /// The longest time for which a span waits for others.
 const SPANS_WAIT: Duration = Duration::from_secs(5);
 /// The time between two looks at the spans that wait.
@@ -75,12 +73,11 @@ impl SpansPush {
     /// Sends one message. Returns the time for which the collector wants no other.
     async fn send(&mut self) -> Option<Duration> {
         let context = Arc::clone(&self.registry.upgrade()?.context);
-        let spans = context.traces.spans.take(SPANS_PER_MESSAGE);
-        let number = spans.len();
-        let message = spans_message(&spans, &self.resource);
+        let batch = context.traces.spans.take()?;
+        let message = batch.message(&self.resource);
         let end = self.client.send(Signal::Traces, message).await;
         if !end.outcome.has_arrived() {
-            context.traces.spans.drop_spans(number);
+            context.traces.spans.drop_spans(batch.number());
         }
         self.report.note(Signal::Traces, &end);
         end.pause

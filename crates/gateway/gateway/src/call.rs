@@ -239,7 +239,7 @@ pub struct Call {
     /// Its span, if it is traced.
     pub(crate) span: OnceLock<Box<CallSpan>>,
     /// Its time, if that is measured.
-    pub(crate) time: OnceLock<Box<CallTime>>,
+    pub(crate) time: OnceLock<CallTime>,
     /// Where the topic delivered it, once it has.
     pub(crate) delivered: OnceLock<Delivered>,
     /// The sessions that it was sent to.

@@ -43,9 +43,9 @@ impl OverheadTimes {
 
     /// The time of a call that is admitted at this moment; `None` while nothing is measured.
     #[inline]
-    pub(crate) fn begin(&self, admitted: Instant) -> Option<Box<CallTime>> {
+    pub(crate) fn begin(&self, admitted: Instant) -> Option<CallTime> {
         let is_on = self.is_on.load(Ordering::Relaxed);
-        is_on.then(|| Box::new(CallTime::new(admitted)))
+        is_on.then(|| CallTime::new(admitted))
     }
 
     /// Enters what the gateway has added to a call.

@@ -5,7 +5,7 @@ use std::sync::{LazyLock, OnceLock};
 use std::time::Instant;
 
 use auth::Participant;
-use memchr::{memchr_iter, memmem::Finder};
+use memchr::{memchr_iter, memchr2, memmem::Finder};
 use model::{OperationId, REQUEST, Request, Target};
 use platform::{Mutex, unix_ms};
 use telemetry::trace::{
@@ -120,6 +120,9 @@ fn named_in(meta: &[u8]) -> Option<CallerTrace> {
 /// Whether params may name a trace or have baggage: most do not, and are not read for it. A key may be
 /// written with escapes.
 fn may_name_trace(params: &[u8]) -> bool {
+    if memchr2(b'_', b'\\', params).is_none() {
+        return false;
+    }
     static MARKS: LazyLock<[Finder<'static>; 2]> =
         LazyLock::new(|| ["traceparent", "baggage"].map(Finder::new));
     let is_named = has_meta(params) && MARKS.iter().any(|mark| mark.find(params).is_some());

@@ -1,18 +1,19 @@
 //! Spans as the message of OTLP.
 //!
-//! They are written field by field: the types that the OpenTelemetry project generates take six times
+//! They are written field by field: the types that the OpenTelemetry project generates take many times
 //! as long, as they have memory of their own for each text, and measure it once at each level. The
 //! tests read what is written with these types.
 
-use fields::append;
+use fields::{append, begin, nest};
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind as KindMessage;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
-use prost::encoding::{fixed32, fixed64, int32, message};
+use prost::encoding::{encoded_len_varint, fixed32, fixed64, int32, message, uint64};
 
 use super::{resource_message, scope};
 use crate::context::TraceContext;
 use crate::resource::TelemetryResource;
-use crate::span::{SpanKind, SpanRecord};
+use crate::span::{SpanKind, SpanName, SpanRecord};
+use crate::span_attributes::{SpanAttribute, SpanValue};
 
 /// The number of the one field of `ExportTraceServiceRequest` (`trace_service.proto`).
 const RESOURCE_SPANS: u32 = 1;
@@ -22,7 +23,7 @@ const SCOPE_SPANS: u32 = 2;
 /// Those of the message `ScopeSpans`.
 const SCOPE: u32 = 1;
 const SPANS: u32 = 2;
-/// Those of the message `Span`, but for its attributes.
+/// Those of the message `Span`.
 const TRACE_ID: u32 = 1;
 const SPAN_ID: u32 = 2;
 const PARENT_SPAN_ID: u32 = 4;
@@ -30,62 +31,94 @@ const NAME: u32 = 5;
 const KIND: u32 = 6;
 const START: u32 = 7;
 const END: u32 = 8;
+const ATTRIBUTES: u32 = 9;
 const LINKS: u32 = 13;
 const STATUS: u32 = 15;
 const FLAGS: u32 = 16;
+/// Those of the message `KeyValue` (`common.proto`).
+const KEY: u32 = 1;
+const VALUE: u32 = 2;
+/// Those of the message `AnyValue` (`common.proto`).
+const STRING_VALUE: u32 = 1;
+const BOOL_VALUE: u32 = 2;
 /// That of the message `Status`.
 const STATUS_CODE: u32 = 3;
 
 /// The flag that a trace is recorded, among the flags of a span.
 const SAMPLED: u32 = 1;
-/// The usual bytes of a span.
-const SPAN_BYTES: usize = 512;
+/// The bytes of the key of a field with a number below 16.
+const FIELD_KEY_BYTES: usize = 1;
+/// The bytes of the fields of two ids.
+const IDS_BYTES: usize = 2 * FIELD_KEY_BYTES + 2 + 16 + 8;
 
-/// The message that has these spans: an encoded `ExportTraceServiceRequest`.
-#[must_use]
-pub fn spans_message(spans: &[SpanRecord], resource: &TelemetryResource) -> Vec<u8> {
-    let mut of_scope = Vec::with_capacity((spans.len() + 1) * SPAN_BYTES);
-    message::encode(SCOPE, &scope(), &mut of_scope);
-    let mut span = Vec::with_capacity(SPAN_BYTES);
-    for record in spans {
-        span.clear();
-        put_span(record, &mut span);
-        append(&mut of_scope, SPANS, &span);
-    }
-    let mut of_resource = Vec::with_capacity(of_scope.len() + SPAN_BYTES);
-    message::encode(RESOURCE, &resource_message(resource), &mut of_resource);
-    append(&mut of_resource, SCOPE_SPANS, &of_scope);
-    let mut request = Vec::with_capacity(of_resource.len() + SPAN_BYTES);
-    append(&mut request, RESOURCE_SPANS, &of_resource);
-    request
+/// Spans that are sent with one message. They are written when they come, and wait as they are sent.
+#[derive(Debug, Default)]
+pub struct SpanBatch {
+    /// Fields of the message `ScopeSpans`.
+    fields: Vec<u8>,
+    number: usize,
 }
 
-fn put_span(record: &SpanRecord, into: &mut Vec<u8>) {
-    let start_ns = record.start_us.saturating_mul(1_000);
-    let duration_ns = record.duration_us.saturating_mul(1_000);
-    let kind = match record.kind {
+impl SpanBatch {
+    /// Adds a span.
+    pub fn add(&mut self, span: &SpanRecord<'_>) {
+        nest(&mut self.fields, SPANS, |into| put_span(span, into));
+        self.number += 1;
+    }
+
+    /// The number of spans.
+    #[must_use]
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// The message that has them: an encoded `ExportTraceServiceRequest`.
+    #[must_use]
+    pub fn message(&self, resource: &TelemetryResource) -> Vec<u8> {
+        let mut of_resource = Vec::new();
+        message::encode(RESOURCE, &resource_message(resource), &mut of_resource);
+        let mut of_scope = Vec::new();
+        message::encode(SCOPE, &scope(), &mut of_scope);
+        let scope_bytes = of_scope.len() + self.fields.len();
+        let resource_bytes = of_resource.len() + field_bytes(scope_bytes);
+        // The spans are by far the longest part: they are copied once.
+        let mut request = Vec::with_capacity(field_bytes(resource_bytes));
+        begin(&mut request, RESOURCE_SPANS, resource_bytes);
+        request.extend_from_slice(&of_resource);
+        begin(&mut request, SCOPE_SPANS, scope_bytes);
+        request.extend_from_slice(&of_scope);
+        request.extend_from_slice(&self.fields);
+        request
+    }
+}
+
+/// Writes the fields of a span.
+fn put_span(span: &SpanRecord<'_>, into: &mut Vec<u8>) {
+    let start_ns = span.start_us.saturating_mul(1_000);
+    let duration_ns = span.duration_us.saturating_mul(1_000);
+    let kind = match span.kind {
         SpanKind::Server => KindMessage::Server,
         SpanKind::Client => KindMessage::Client,
         SpanKind::Internal => KindMessage::Internal,
     };
-    put_ids(record.context, into);
-    if let Some(parent) = record.parent {
+    put_ids(span.context, into);
+    if let Some(parent) = span.parent {
         append(into, PARENT_SPAN_ID, &parent.bytes());
     }
-    append(into, NAME, record.name.as_bytes());
+    put_name(span.name, into);
     int32::encode(KIND, &(kind as i32), into);
     fixed64::encode(START, &start_ns, into);
     fixed64::encode(END, &start_ns.saturating_add(duration_ns), into);
-    into.extend_from_slice(record.attributes.bytes());
-    if let Some(link) = record.link {
-        let mut linked = Vec::new();
-        put_ids(link, &mut linked);
-        append(into, LINKS, &linked);
+    for attribute in span.attributes.as_slice() {
+        put_attribute(attribute, into);
     }
-    if record.is_error {
-        let mut status = Vec::new();
-        int32::encode(STATUS_CODE, &(StatusCode::Error as i32), &mut status);
-        append(into, STATUS, &status);
+    if let Some(link) = span.link {
+        begin(into, LINKS, IDS_BYTES);
+        put_ids(link, into);
+    }
+    if span.is_error {
+        begin(into, STATUS, FIELD_KEY_BYTES + 1);
+        int32::encode(STATUS_CODE, &(StatusCode::Error as i32), into);
     }
     fixed32::encode(FLAGS, &SAMPLED, into);
 }
@@ -94,6 +127,42 @@ fn put_span(record: &SpanRecord, into: &mut Vec<u8>) {
 fn put_ids(of: TraceContext, into: &mut Vec<u8>) {
     append(into, TRACE_ID, &of.trace.bytes());
     append(into, SPAN_ID, &of.span.bytes());
+}
+
+fn put_name(name: SpanName<'_>, into: &mut Vec<u8>) {
+    let Some(target) = name.target else {
+        append(into, NAME, name.action.as_bytes());
+        return;
+    };
+    begin(into, NAME, name.action.len() + 1 + target.len());
+    into.extend_from_slice(name.action.as_bytes());
+    into.push(b' ');
+    into.extend_from_slice(target.as_bytes());
+}
+
+/// Writes an attribute. Its length is computed beforehand, as there are many, and most of them short.
+fn put_attribute(attribute: &SpanAttribute<'_>, into: &mut Vec<u8>) {
+    let name = attribute.name.as_bytes();
+    let value_bytes = match attribute.value {
+        SpanValue::Text(text) => field_bytes(text.len()),
+        SpanValue::Flag(_) => FIELD_KEY_BYTES + 1,
+    };
+    begin(
+        into,
+        ATTRIBUTES,
+        field_bytes(name.len()) + field_bytes(value_bytes),
+    );
+    append(into, KEY, name);
+    begin(into, VALUE, value_bytes);
+    match attribute.value {
+        SpanValue::Text(text) => append(into, STRING_VALUE, text.as_bytes()),
+        SpanValue::Flag(flag) => uint64::encode(BOOL_VALUE, &u64::from(flag), into),
+    }
+}
+
+/// The bytes of a field with a content of so many, and a number below 16.
+fn field_bytes(content_bytes: usize) -> usize {
+    FIELD_KEY_BYTES + encoded_len_varint(content_bytes as u64) + content_bytes
 }
 
 #[cfg(test)]
@@ -110,16 +179,24 @@ mod tests {
     use crate::otlp::attribute;
     use crate::span_attributes::SpanAttributes;
 
+    impl SpanBatch {
+        /// Its spans, as the generated types read them.
+        pub(crate) fn spans(&self) -> Vec<Span> {
+            let message = self.message(&TelemetryResource::default());
+            let request = ExportTraceServiceRequest::decode(&*message).unwrap();
+            request.resource_spans[0].scope_spans[0].spans.clone()
+        }
+    }
+
     fn parent() -> TraceContext {
         let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         TraceContext::parse(parent.as_bytes()).unwrap()
     }
 
     /// A span with all that one can have, and its texts of so many bytes.
-    fn whole(text_bytes: usize) -> (SpanRecord, Span) {
-        let text = "t".repeat(text_bytes);
+    fn whole(text: &str) -> (SpanRecord<'_>, Span) {
         let mut attributes = SpanAttributes::default();
-        attributes.text("mcp.method.name", &text);
+        attributes.text("mcp.method.name", text);
         attributes.flag("portmoot.edited", true);
         attributes.flag("portmoot.other", false);
         let record = SpanRecord {
@@ -129,7 +206,10 @@ mod tests {
             },
             parent: Some(parent().span),
             link: Some(parent()),
-            name: text.clone(),
+            name: SpanName {
+                action: "proposal",
+                target: Some(text),
+            },
             kind: SpanKind::Client,
             start_us: 5_000,
             duration_us: 3,
@@ -148,12 +228,12 @@ mod tests {
             span_id: vec![0, 0, 0, 0, 0, 0, 0, 7],
             parent_span_id: parent().span.bytes().to_vec(),
             flags: SAMPLED,
-            name: text.clone(),
+            name: format!("proposal {text}"),
             kind: KindMessage::Client as i32,
             start_time_unix_nano: 5_000_000,
             end_time_unix_nano: 5_003_000,
             attributes: vec![
-                attribute("mcp.method.name", &text),
+                attribute("mcp.method.name", text),
                 flag("portmoot.edited", true),
                 flag("portmoot.other", false),
             ],
@@ -171,8 +251,13 @@ mod tests {
         (record, expected)
     }
 
-    fn read(spans: &[SpanRecord]) -> ExportTraceServiceRequest {
-        let message = spans_message(spans, &TelemetryResource::default());
+    fn read(spans: &[&SpanRecord<'_>]) -> ExportTraceServiceRequest {
+        let mut batch = SpanBatch::default();
+        for span in spans {
+            batch.add(span);
+        }
+        assert_eq!(batch.number(), spans.len());
+        let message = batch.message(&TelemetryResource::default());
         ExportTraceServiceRequest::decode(&*message).unwrap()
     }
 
@@ -180,8 +265,9 @@ mod tests {
     fn spans_are_written_as_the_generated_types_read_them() {
         // Lengths of one, two and three bytes at each level.
         for text_bytes in [0, 1, 90, 120, 127, 128, 256, 16_000, 17_000] {
-            let (record, expected) = whole(text_bytes);
-            let request = read(&[record.clone(), record]);
+            let text = "t".repeat(text_bytes);
+            let (record, expected) = whole(&text);
+            let request = read(&[&record, &record]);
             let of_scope = ScopeSpans {
                 scope: Some(scope()),
                 spans: vec![expected.clone(), expected],
@@ -198,17 +284,22 @@ mod tests {
 
     #[test]
     fn a_span_without_more_has_no_more() {
-        let (whole, _) = whole(4);
+        let (whole, _) = whole("text");
         let plain = SpanRecord {
             parent: None,
             link: None,
+            name: SpanName {
+                action: "tools/list",
+                target: None,
+            },
             attributes: SpanAttributes::default(),
             is_error: false,
             ..whole
         };
-        let request = read(&[plain]);
+        let request = read(&[&plain]);
         let span = &request.resource_spans[0].scope_spans[0].spans[0];
         assert!(span.parent_span_id.is_empty() && span.links.is_empty());
         assert!(span.attributes.is_empty() && span.status.is_none());
+        assert_eq!(span.name, "tools/list");
     }
 }

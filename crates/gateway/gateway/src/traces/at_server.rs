@@ -2,26 +2,26 @@
 
 use model::{Answer, Refusal};
 use telemetry::trace::{
-    SpanAttributes, SpanKind, SpanPlace, SpanRecord, TraceContext, TraceState, span_of,
+    SpanAttributes, SpanKind, SpanPlace, SpanRecord, TraceContext, TraceState, Traceparent, span_of,
 };
 use upstream::{Session, answer_error_type};
 use wire::mcp::relay::OutgoingTrace;
 
-use super::of_call::{ATTRIBUTES_BYTES, add_target, name_of};
+use super::of_call::{add_error, add_target, name_of};
 use crate::call::{Call, Delivered};
 use crate::dispatch::Dispatch;
 use crate::span::OpenClientSpan;
 
 /// What is written about the trace of a call that is sent.
 pub(crate) struct SentTrace<'c> {
-    traceparent: Option<String>,
+    traceparent: Option<Traceparent>,
     tracestate: Option<&'c TraceState>,
 }
 
 impl SentTrace<'_> {
     pub(crate) fn outgoing(&self) -> OutgoingTrace<'_> {
         OutgoingTrace {
-            traceparent: self.traceparent.as_deref(),
+            traceparent: self.traceparent.as_ref().map(Traceparent::as_str),
             tracestate: self.tracestate.map(TraceState::as_str),
         }
     }
@@ -39,7 +39,7 @@ pub(crate) fn sent<'c>(
     if span.sampled().is_none() {
         // Its caller's context passes; only baggage does not.
         return Some(SentTrace {
-            traceparent: span.passed_on.map(|context| context.to_string()),
+            traceparent: span.passed_on.map(TraceContext::traceparent),
             tracestate,
         });
     }
@@ -56,7 +56,7 @@ pub(crate) fn sent<'c>(
         transport: if session.over_http() { "tcp" } else { "pipe" },
     });
     Some(SentTrace {
-        traceparent: Some(context.to_string()),
+        traceparent: Some(context.traceparent()),
         tracestate,
     })
 }
@@ -80,7 +80,20 @@ pub(crate) fn ended_at_server(
         return;
     };
     let own = open.own.as_deref();
-    let mut record = SpanRecord {
+    let operation = call.id.digits();
+    let error = match end {
+        Ok(answer) => answer_error_type(answer),
+        Err(refusal) => Some(refusal.code.as_str()),
+    };
+    let mut attributes = SpanAttributes::default();
+    add_target(&mut attributes, call, own);
+    attributes.text("network.transport", open.transport);
+    attributes.text("portmoot.server", delivered.server.as_str());
+    attributes.text("portmoot.operation", operation.as_str());
+    if let Some(error) = error {
+        add_error(&mut attributes, error);
+    }
+    dispatch.context.traces.spans.push(&SpanRecord {
         context: open.context,
         parent: Some(open.parent),
         link: None,
@@ -88,23 +101,7 @@ pub(crate) fn ended_at_server(
         kind: SpanKind::Client,
         start_us: open.began.unix_us,
         duration_us: open.began.elapsed_us(),
-        attributes: SpanAttributes::with_capacity(ATTRIBUTES_BYTES),
-        is_error: false,
-    };
-    add_target(&mut record, call, own);
-    record.text("network.transport", open.transport);
-    record.text("portmoot.server", delivered.server.as_str());
-    record.text("portmoot.operation", call.id.to_string());
-    let error = match end {
-        Ok(answer) => answer_error_type(answer),
-        Err(refusal) => Some(refusal.code.as_str()),
-    };
-    if let Some(error) = error {
-        record.is_error = true;
-        if error.starts_with('-') {
-            record.text("rpc.response.status_code", error);
-        }
-        record.text("error.type", error);
-    }
-    dispatch.context.traces.spans.push(record);
+        attributes,
+        is_error: error.is_some(),
+    });
 }

@@ -1,9 +1,10 @@
 //! The span of a call towards its client.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use model::{Answer, Refusal, Target};
-use telemetry::trace::{CallerTrace, SpanAttributes, SpanKind, SpanRecord};
+use telemetry::trace::{CallerTrace, SpanAttributes, SpanKind, SpanName, SpanRecord};
 use topic::{Verdict, request_refusal};
 use upstream::answer_error_type;
 use wire::mcp::refusal::encode;
@@ -12,8 +13,6 @@ use crate::call::Call;
 use crate::dispatch::Dispatch;
 use crate::span::CallSpan;
 
-/// The usual bytes of a span's attributes.
-pub(super) const ATTRIBUTES_BYTES: usize = 384;
 /// The longest text of an attribute, in bytes.
 const ATTRIBUTE_TEXT_BYTES_MAX: usize = 256;
 /// The codes of JSON-RPC that are the client's fault: no errors of the server's span.
@@ -68,15 +67,41 @@ pub(crate) fn note_verdict(call: &Call, verdict: &Verdict) {
 
 /// Ends the span of a call, once.
 pub(crate) fn end(dispatch: &Dispatch, call: &Call, end: SpanEnd<'_>) {
-    let Some(span) = call.span.get() else { return };
-    if span.ends_now() {
-        let record = record(dispatch, call, span, &end);
-        dispatch.context.traces.spans.push(record);
+    if let Some(span) = call.span.get()
+        && span.ends_now()
+    {
+        record(dispatch, call, span, &end);
     }
 }
 
-fn record(dispatch: &Dispatch, call: &Call, span: &CallSpan, end: &SpanEnd<'_>) -> SpanRecord {
-    let mut record = SpanRecord {
+/// Records the span of a call that has ended.
+fn record(dispatch: &Dispatch, call: &Call, span: &CallSpan, end: &SpanEnd<'_>) {
+    let id = call
+        .tag
+        .as_ref()
+        .map(|tag| String::from_utf8_lossy(tag.id.raw()));
+    let operation = call.id.digits();
+    let error = error_of(call, end);
+    let mut attributes = SpanAttributes::default();
+    add_target(&mut attributes, call, None);
+    if let Some(id) = &id {
+        attributes.text("jsonrpc.request.id", cut(id.trim_matches('"')));
+    }
+    attributes.text("portmoot.topic", dispatch.name().as_str());
+    attributes.text("portmoot.operation", operation.as_str());
+    let is_refused = matches!(end, SpanEnd::Refused(_));
+    let verdict = span.verdict.get().copied();
+    if let Some(verdict) = verdict.or(is_refused.then_some("refused")) {
+        attributes.text("portmoot.verdict", verdict);
+    }
+    if let Some(error) = &error {
+        add_error(&mut attributes, error);
+    }
+    if let SpanEnd::Refused(refusal) = end {
+        attributes.text("portmoot.refusal", refusal.code.as_str());
+    }
+    let is_fault = |error: &str| !CLIENT_FAULTS.contains(&error);
+    dispatch.context.traces.spans.push(&SpanRecord {
         context: span.context,
         parent: span.parent,
         link: span.link,
@@ -84,76 +109,64 @@ fn record(dispatch: &Dispatch, call: &Call, span: &CallSpan, end: &SpanEnd<'_>) 
         kind: SpanKind::Server,
         start_us: span.began.unix_us,
         duration_us: span.began.elapsed_us(),
-        attributes: SpanAttributes::with_capacity(ATTRIBUTES_BYTES),
-        is_error: false,
-    };
-    add_target(&mut record, call, None);
-    if let Some(tag) = &call.tag {
-        let id = String::from_utf8_lossy(tag.id.raw());
-        record.text("jsonrpc.request.id", cut(id.trim_matches('"')));
-    }
-    record.text("portmoot.topic", dispatch.name().as_str());
-    record.text("portmoot.operation", call.id.to_string());
-    let is_refused = matches!(end, SpanEnd::Refused(_));
-    let verdict = span.verdict.get().copied();
-    if let Some(verdict) = verdict.or(is_refused.then_some("refused")) {
-        record.text("portmoot.verdict", verdict);
-    }
-    if let Some(error) = error_of(call, end) {
-        record.is_error = !CLIENT_FAULTS.contains(&error.as_str());
-        if error.starts_with('-') {
-            record.text("rpc.response.status_code", error.as_str());
-        }
-        record.text("error.type", error);
-    }
-    if let SpanEnd::Refused(refusal) = end {
-        record.text("portmoot.refusal", refusal.code.as_str());
-    }
-    record
+        attributes,
+        is_error: error.as_deref().is_some_and(is_fault),
+    });
 }
 
 /// The type of the error of an end, by the conventions.
-fn error_of(call: &Call, end: &SpanEnd<'_>) -> Option<String> {
+fn error_of(call: &Call, end: &SpanEnd<'_>) -> Option<Cow<'static, str>> {
     match end {
-        SpanEnd::Answered(answer) => answer_error_type(answer).map(str::to_owned),
+        SpanEnd::Answered(answer) => answer_error_type(answer).map(Cow::Borrowed),
         SpanEnd::Refused(refusal) => {
             let (form, method) = (call.link.form, call.request.method.as_str());
             let target = call.request.target.as_ref().map(Target::as_str);
-            Some(encode(refusal, form, method, target).code.to_string())
+            let code = encode(refusal, form, method, target).code;
+            Some(Cow::Owned(code.to_string()))
         }
-        SpanEnd::Cancelled => Some("cancelled".to_owned()),
+        SpanEnd::Cancelled => Some(Cow::Borrowed("cancelled")),
         SpanEnd::Parked => None,
     }
 }
 
 /// The name of a span: the method, and the tool or prompt.
-pub(super) fn name_of(call: &Call, own: Option<&str>) -> String {
-    let method = call.request.method.as_str();
-    match &call.request.target {
-        Some(Target::Tool(name) | Target::Prompt(name)) => {
-            let name = cut(own.unwrap_or(name));
-            let mut text = String::with_capacity(method.len() + 1 + name.len());
-            text.push_str(method);
-            text.push(' ');
-            text.push_str(name);
-            text
-        }
-        Some(Target::Uri(_) | Target::Task(_)) | None => method.to_owned(),
+pub(super) fn name_of<'c>(call: &'c Call, own: Option<&'c str>) -> SpanName<'c> {
+    let target = match &call.request.target {
+        Some(Target::Tool(name) | Target::Prompt(name)) => Some(cut(own.unwrap_or(name))),
+        Some(Target::Uri(_) | Target::Task(_)) | None => None,
+    };
+    SpanName {
+        action: call.request.method.as_str(),
+        target,
     }
 }
 
 /// Adds the method, and what it is about.
-pub(super) fn add_target(record: &mut SpanRecord, call: &Call, own: Option<&str>) {
-    record.text("mcp.method.name", call.request.method.as_str());
+pub(super) fn add_target<'c>(
+    attributes: &mut SpanAttributes<'c>,
+    call: &'c Call,
+    own: Option<&'c str>,
+) {
+    attributes.text("mcp.method.name", call.request.method.as_str());
     match &call.request.target {
         Some(Target::Tool(name)) => {
-            record.text("gen_ai.tool.name", cut(own.unwrap_or(name)));
-            record.text("gen_ai.operation.name", "execute_tool");
+            attributes.text("gen_ai.tool.name", cut(own.unwrap_or(name)));
+            attributes.text("gen_ai.operation.name", "execute_tool");
         }
-        Some(Target::Prompt(name)) => record.text("gen_ai.prompt.name", cut(own.unwrap_or(name))),
-        Some(Target::Uri(uri)) => record.text("mcp.resource.uri", cut(own.unwrap_or(uri))),
+        Some(Target::Prompt(name)) => {
+            attributes.text("gen_ai.prompt.name", cut(own.unwrap_or(name)));
+        }
+        Some(Target::Uri(uri)) => attributes.text("mcp.resource.uri", cut(own.unwrap_or(uri))),
         Some(Target::Task(_)) | None => {}
     }
+}
+
+/// Adds the type of an error, which may be a code of JSON-RPC.
+pub(super) fn add_error<'e>(attributes: &mut SpanAttributes<'e>, error: &'e str) {
+    if error.starts_with('-') {
+        attributes.text("rpc.response.status_code", error);
+    }
+    attributes.text("error.type", error);
 }
 
 /// A text as an attribute has it.

@@ -1,6 +1,8 @@
 //! The span of a proposal that waits for a decision.
 
-use telemetry::trace::{SpanAttributes, SpanKind, SpanPlace, SpanRecord, TraceContext, span_of};
+use telemetry::trace::{
+    SpanAttributes, SpanKind, SpanName, SpanPlace, SpanRecord, TraceContext, span_of,
+};
 
 use super::of_call::cut;
 use crate::by_rule::decided_by::rule_of;
@@ -52,27 +54,32 @@ pub(crate) fn waited(dispatch: &Dispatch, proposal: &ProposalView, end: &WaitEnd
     };
     let opened = &proposal.content.opened;
     let target = opened.context.as_deref().unwrap_or(&opened.method);
-    let mut record = SpanRecord {
+    let operation = proposal.id.digits();
+    let rule = rule_of(proposal).map(|rule| rule.rule.to_string());
+    let ruling = proposal.ruling.as_ref();
+    let mut attributes = SpanAttributes::default();
+    attributes.text("mcp.method.name", opened.method.as_str());
+    attributes.text("portmoot.topic", dispatch.name().as_str());
+    attributes.text("portmoot.operation", operation.as_str());
+    attributes.text("portmoot.decision", end.decision);
+    attributes.text("portmoot.decided_by", end.by);
+    if let Some(rule) = &rule {
+        attributes.text("portmoot.rule", rule);
+    }
+    let is_edited = ruling.is_some_and(|ruling| ruling.params.is_some());
+    attributes.flag("portmoot.edited", is_edited);
+    dispatch.context.traces.spans.push(&SpanRecord {
         context,
         parent: call_of(proposal).map(|call| call.span),
         link: named_by(proposal),
-        name: format!("proposal {}", cut(target)),
+        name: SpanName {
+            action: "proposal",
+            target: Some(cut(target)),
+        },
         kind: SpanKind::Internal,
         start_us: opened.at_ms.saturating_mul(1_000),
         duration_us: end.waited_ms.saturating_mul(1_000),
-        attributes: SpanAttributes::default(),
+        attributes,
         is_error: false,
-    };
-    record.text("mcp.method.name", opened.method.as_str());
-    record.text("portmoot.topic", dispatch.name().as_str());
-    record.text("portmoot.operation", proposal.id.to_string());
-    record.text("portmoot.decision", end.decision);
-    record.text("portmoot.decided_by", end.by);
-    if let Some(rule) = rule_of(proposal) {
-        record.text("portmoot.rule", rule.rule.to_string());
-    }
-    let ruling = proposal.ruling.as_ref();
-    let is_edited = ruling.is_some_and(|ruling| ruling.params.is_some());
-    record.attributes.flag("portmoot.edited", is_edited);
-    dispatch.context.traces.spans.push(record);
+    });
 }
