@@ -2,7 +2,6 @@
 
 use std::{fmt, str::FromStr, sync::Arc};
 
-use data_encoding::HEXLOWER;
 use unicode_normalization::is_nfkc;
 use unicode_security::mixed_script::AugmentedScriptSet;
 use unicode_security::{MixedScript, skeleton};
@@ -231,8 +230,8 @@ impl fmt::Display for LinkId {
 pub struct OperationId(pub u128);
 
 /// The number of an operation as text: 32 hexadecimal digits.
-#[derive(Debug, Clone, Copy)]
-pub struct OperationDigits([u8; OPERATION_DIGITS]);
+#[derive(Debug, Clone)]
+pub struct OperationDigits(const_hex::Buffer<{ OPERATION_DIGITS / 2 }>);
 
 impl OperationId {
     /// The operation of this number in a run of the gateway.
@@ -250,8 +249,8 @@ impl OperationId {
     /// Its digits. Each call is written with them several times.
     #[must_use]
     pub fn digits(self) -> OperationDigits {
-        let mut digits = [0; OPERATION_DIGITS];
-        HEXLOWER.encode_mut(&self.0.to_be_bytes(), &mut digits);
+        let mut digits = const_hex::Buffer::new();
+        digits.format(&self.0.to_be_bytes());
         OperationDigits(digits)
     }
 }
@@ -260,7 +259,7 @@ impl OperationDigits {
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.0).unwrap_or_default()
+        self.0.as_str()
     }
 }
 

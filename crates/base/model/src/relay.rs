@@ -95,6 +95,8 @@ pub struct Marks {
     pub target: Range,
     /// The progress token of a request.
     pub progress: Range,
+    /// The `_meta` of a request's params.
+    pub meta: Range,
     /// The body: a request's params, an answer's result or error.
     pub body: Range,
 }
@@ -167,6 +169,12 @@ impl Payload {
         self.bytes
             .get(self.marks.body.positions())
             .unwrap_or_default()
+    }
+
+    /// The `_meta` that a message marks; `None` if it has none, or if the payload is no message.
+    pub fn marked_meta(&self) -> Option<&[u8]> {
+        let meta = self.marks.meta;
+        (!meta.is_empty()).then(|| self.bytes.get(meta.positions()))?
     }
 
     /// The body, sharing the payload's memory.

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use data_encoding::HEXLOWER;
-
 /// The length of a `traceparent` of version 00.
 const TRACEPARENT_CHARS: usize = 55;
 /// The flag that a trace is recorded.
@@ -29,6 +27,8 @@ pub struct TraceContext {
 }
 
 /// A `traceparent` of version 00 (Trace Context, section 3.2).
+// Whether it is UTF-8 is asked a word at a time.
+#[repr(align(8))]
 #[derive(Debug, Clone, Copy)]
 pub struct Traceparent([u8; TRACEPARENT_CHARS]);
 
@@ -88,8 +88,10 @@ impl TraceContext {
     #[must_use]
     pub fn traceparent(self) -> Traceparent {
         let mut text = *b"00-................................-................-00";
-        HEXLOWER.encode_mut(&self.trace.bytes(), &mut text[3..35]);
-        HEXLOWER.encode_mut(&self.span.bytes(), &mut text[36..52]);
+        let mut digits = const_hex::Buffer::<16>::new();
+        text[3..35].copy_from_slice(digits.format(&self.trace.bytes()).as_bytes());
+        let mut digits = const_hex::Buffer::<8>::new();
+        text[36..52].copy_from_slice(digits.format(&self.span.bytes()).as_bytes());
         text[54] = b'0' + u8::from(self.is_sampled);
         Traceparent(text)
     }

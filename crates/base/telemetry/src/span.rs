@@ -1,7 +1,7 @@
 //! Spans that have ended.
 
 use crate::context::{SpanId, TraceContext};
-use crate::span_attributes::SpanAttributes;
+use crate::span_attributes::SpanAttribute;
 
 /// The side of a request on which a span is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub struct SpanRecord<'r> {
     /// Its duration, in microseconds.
     pub duration_us: u64,
     /// Its attributes.
-    pub attributes: SpanAttributes<'r>,
+    pub attributes: &'r [SpanAttribute<'r>],
     /// Whether it is an error.
     pub is_error: bool,
 }

@@ -1,17 +1,19 @@
 //! Attributes of a span.
 
-use smallvec::SmallVec;
+/// The attributes for which a span has room.
+const ATTRIBUTES_ROOM: usize = 16;
 
-/// The usual number of a span's attributes, for which none needs memory of its own.
-const ATTRIBUTES_USUAL: usize = 10;
-
-/// Attributes of a span, in the order in which they were added.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct SpanAttributes<'r>(SmallVec<[SpanAttribute<'r>; ATTRIBUTES_USUAL]>);
+/// Attributes of a span, in the order in which they were added. They have no memory of their own, as a call
+/// has some twenty of them: there is room for more than any span has.
+#[derive(Debug, Clone)]
+pub struct SpanAttributes<'r> {
+    all: [SpanAttribute<'r>; ATTRIBUTES_ROOM],
+    number: usize,
+}
 
 /// One attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SpanAttribute<'r> {
+pub struct SpanAttribute<'r> {
     /// Its name, by the conventions or of the gateway's own.
     pub(crate) name: &'static str,
     /// Its value.
@@ -27,22 +29,44 @@ pub(crate) enum SpanValue<'r> {
     Flag(bool),
 }
 
+impl Default for SpanAttributes<'_> {
+    fn default() -> Self {
+        let none = SpanAttribute {
+            name: "",
+            value: SpanValue::Flag(false),
+        };
+        Self {
+            all: [none; ATTRIBUTES_ROOM],
+            number: 0,
+        }
+    }
+}
+
 impl<'r> SpanAttributes<'r> {
     /// Adds a text.
     #[inline]
     pub fn text(&mut self, name: &'static str, value: &'r str) {
-        let value = SpanValue::Text(value);
-        self.0.push(SpanAttribute { name, value });
+        self.add(name, SpanValue::Text(value));
     }
 
     /// Adds whether something is so.
     pub fn flag(&mut self, name: &'static str, value: bool) {
-        let value = SpanValue::Flag(value);
-        self.0.push(SpanAttribute { name, value });
+        self.add(name, SpanValue::Flag(value));
     }
 
     /// All of them.
-    pub(crate) fn as_slice(&self) -> &[SpanAttribute<'r>] {
-        &self.0
+    #[must_use]
+    #[inline]
+    pub fn as_slice(&self) -> &[SpanAttribute<'r>] {
+        self.all.get(..self.number).unwrap_or_default()
+    }
+
+    #[inline]
+    fn add(&mut self, name: &'static str, value: SpanValue<'r>) {
+        debug_assert!(self.number < ATTRIBUTES_ROOM, "a span with more attributes");
+        if let Some(room) = self.all.get_mut(self.number) {
+            *room = SpanAttribute { name, value };
+            self.number += 1;
+        }
     }
 }

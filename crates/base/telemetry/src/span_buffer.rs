@@ -27,6 +27,9 @@ struct WaitingSpans {
     batches: VecDeque<SpanBatch>,
     /// The number of spans in them.
     number: usize,
+    /// The bytes of the spans that were taken last: a batch is given memory for as many, and does not
+    /// grow step by step.
+    usual_bytes: usize,
 }
 
 impl WaitingSpans {
@@ -35,7 +38,7 @@ impl WaitingSpans {
         match self.batches.back_mut() {
             Some(last) if last.number() < SPANS_PER_MESSAGE => last.add(span),
             _ => {
-                let mut batch = SpanBatch::default();
+                let mut batch = SpanBatch::with_capacity(self.usual_bytes);
                 batch.add(span);
                 self.batches.push_back(batch);
             }
@@ -61,6 +64,7 @@ impl SpanBuffer {
         let mut waiting = self.waiting.lock();
         let batch = waiting.batches.pop_front()?;
         waiting.number -= batch.number();
+        waiting.usual_bytes = batch.span_bytes();
         Some(batch)
     }
 
@@ -95,7 +99,6 @@ mod tests {
     use crate::context::TraceContext;
     use crate::sampling::{SpanPlace, span_of, trace_of};
     use crate::span::{SpanKind, SpanName};
-    use crate::span_attributes::SpanAttributes;
 
     fn push(buffer: &SpanBuffer, operation: u128) {
         let name = operation.to_string();
@@ -114,7 +117,7 @@ mod tests {
             kind: SpanKind::Server,
             start_us: 0,
             duration_us: 0,
-            attributes: SpanAttributes::default(),
+            attributes: &[],
             is_error: false,
         });
     }
@@ -146,7 +149,11 @@ mod tests {
             push(&buffer, operation as u128);
         }
         let names = |batch: SpanBatch| {
-            let names: Vec<String> = batch.spans().into_iter().map(|span| span.name).collect();
+            let names: Vec<String> = batch
+                .into_spans()
+                .into_iter()
+                .map(|span| span.name)
+                .collect();
             (names[0].clone(), names.len())
         };
         let taken = [buffer.take().unwrap(), buffer.take().unwrap()];

@@ -189,7 +189,7 @@ fn facts(proposal: &ProposalDetails, id: &str, visit: &Visit) -> Markup {
                     span class="left" data-until=(times::ms(&proposal.expires)) { "expires " (times::clock(&proposal.expires)) }
                 } @else { strong data-testid="state" { (state(proposal)) } }
                 " · asked " (times::clock(&proposal.at))
-                @if proposal.is_pending() && proposal.held { " · " (if proposal.waited_for { "the caller waits" } else { "the caller does not wait" }) }
+                @if proposal.is_pending() && proposal.held { " · " (if proposal.waited_for { "the caller waits" } else { "its caller may have gone on" }) }
                 " · topic " (Hostile(&proposal.topic))
             }
             @if let Some(words) = plan(visit, proposal) { (words) }

@@ -7,6 +7,7 @@ const all = (what, from = doc) => [...from.querySelectorAll(what)];
 const cardOf = node => node?.closest?.('[data-card]');
 const note = (textContent, tag = 'p') => Object.assign(doc.createElement(tag), { textContent, className: 'said wrong' });
 const part = { headers: { 'x-portmoot-part': 1 } };
+const PRESSES_MS = 6000;
 const say = text => { one('#say').textContent = text; };
 // The code of `portmoot console` leaves the address at once.
 const enter = () => {
@@ -69,9 +70,13 @@ const press = (button, byKey) => {
 	if (!settled(since, card) || (byKey && !settled(focused, card))) return;
 	if (!armed) {
 		Object.assign(button.dataset, { armed: time, words: button.textContent });
-		button.textContent = `Press again: ${button.textContent}`;
+		button.textContent = `Press again within ${PRESSES_MS / 1000} s: ${button.textContent}`;
 		say(button.textContent);
-		setTimeout(disarm, 6000, button);
+		setTimeout(() => {
+			if (button.dataset.armed !== `${time}`) return;
+			disarm(button);
+			say(`Nothing was decided: press twice within ${PRESSES_MS / 1000} seconds.`);
+		}, PRESSES_MS);
 	} else if (time - armed >= 500) {
 		disarm(button);
 		if (button.form.elements.confirmed) button.form.elements.confirmed.value = 1;
@@ -138,7 +143,7 @@ const follow = async card => {
 };
 const count = waiting => {
 	const badge = one('#count');
-	if (waiting > badge.textContent) say(`${waiting} proposals wait`);
+	if (waiting > badge.textContent) say(waiting === 1 ? '1 proposal waits' : `${waiting} proposals wait`);
 	badge.textContent = waiting;
 	badge.hidden = !waiting;
 	doc.title = (waiting ? `(${waiting}) ` : '') + doc.title.replace(/^\(\d+\) /, '');

@@ -237,7 +237,7 @@ impl AuditWay {
         };
         let records = lines.iter().filter_map(|line| record(line)).collect();
         let message = logs_message(records, resource);
-        let end = client.send(Signal::Logs, message).await;
+        let end = client.send(Signal::Logs, message.into()).await;
         report.note(Signal::Logs, &end);
         match end.outcome {
             ExportOutcome::Sent | ExportOutcome::Partial => Sent::Arrived {

@@ -46,7 +46,7 @@ impl CollectorClient {
     }
 
     /// Sends a message, once. It ends within the dialer's limit.
-    pub(crate) async fn send(&self, signal: Signal, message: Vec<u8>) -> ExportEnd {
+    pub(crate) async fn send(&self, signal: Signal, message: Bytes) -> ExportEnd {
         let bytes = message.len();
         let fetched = match self.request(signal, message) {
             Ok(request) => self.dialer.fetch(request, &self.reach).await,
@@ -58,9 +58,9 @@ impl CollectorClient {
         }
     }
 
-    fn request(&self, signal: Signal, message: Vec<u8>) -> Result<FetchRequest, DialError> {
+    fn request(&self, signal: Signal, message: Bytes) -> Result<FetchRequest, DialError> {
         let url = self.config.url_of(signal);
-        let request = FetchRequest::post(&url, PROTOBUF, Bytes::from(message))?;
+        let request = FetchRequest::post(&url, PROTOBUF, message)?;
         let mut request = request
             .bytes_max(EXPORT_ANSWER_BYTES_MAX)
             .header(ACCEPT, HeaderValue::from_static(PROTOBUF));

@@ -56,7 +56,7 @@ impl MetricsPush {
             };
             let Some(message) = message else { return };
             let end = tokio::select! {
-                end = self.client.send(Signal::Metrics, message) => end,
+                end = self.client.send(Signal::Metrics, message.into()) => end,
                 message = &mut last => return self.end(message.ok()).await,
             };
             wait = self.interval.max(end.pause.unwrap_or_default());
@@ -66,7 +66,7 @@ impl MetricsPush {
 
     async fn end(mut self, message: Option<Vec<u8>>) {
         if let Some(message) = message {
-            let end = self.client.send(Signal::Metrics, message).await;
+            let end = self.client.send(Signal::Metrics, message.into()).await;
             self.report.note(Signal::Metrics, &end);
         }
     }

@@ -74,10 +74,11 @@ impl SpansPush {
     async fn send(&mut self) -> Option<Duration> {
         let context = Arc::clone(&self.registry.upgrade()?.context);
         let batch = context.traces.spans.take()?;
-        let message = batch.message(&self.resource);
+        let number = batch.number();
+        let message = batch.into_message(&self.resource);
         let end = self.client.send(Signal::Traces, message).await;
         if !end.outcome.has_arrived() {
-            context.traces.spans.drop_spans(batch.number());
+            context.traces.spans.drop_spans(number);
         }
         self.report.note(Signal::Traces, &end);
         end.pause

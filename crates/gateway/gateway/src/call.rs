@@ -13,7 +13,7 @@ use model::{
 use platform::{Full, Taken};
 use tokio::sync::Notify;
 use upstream::tasks::CallTask;
-use upstream::{CallEvents, CallNumber, Caller, ClientProfile, Outgoing, Question};
+use upstream::{AtServer, CallEvents, CallNumber, Caller, ClientProfile, Outgoing, Question};
 use wire::mcp::{relay, task::TaskWish};
 
 use crate::incoming::{Incoming, Names, Parks, Tag};
@@ -569,9 +569,12 @@ impl CallEvents for Call {
         }
     }
 
-    fn measured(&self, at_server: Duration) {
+    fn measured(&self, at_server: AtServer) {
         if let Some(time) = self.time.get() {
-            time.note_server(at_server);
+            time.note_server(at_server.time);
+        }
+        if let Some(span) = self.span.get() {
+            span.note_server(at_server);
         }
     }
 

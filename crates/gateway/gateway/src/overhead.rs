@@ -2,7 +2,7 @@
 //! answer is with its door, without the time at its server.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use platform::{Histogram, HistogramCounts};
@@ -62,11 +62,15 @@ impl OverheadTimes {
     }
 }
 
+/// No time at a server yet.
+const NOT_KNOWN: u64 = u64::MAX;
+
 /// The time of one call while it is measured.
 #[derive(Debug)]
 pub(crate) struct CallTime {
     admitted: Instant,
-    at_server: OnceLock<Duration>,
+    /// The time at its server in nanoseconds, or [`NOT_KNOWN`].
+    at_server_ns: AtomicU64,
     /// Whether it has waited for more than one answer of its server: for a person, for a session that
     /// opened, for a second round.
     has_waited: AtomicBool,
@@ -76,14 +80,15 @@ impl CallTime {
     fn new(admitted: Instant) -> Self {
         Self {
             admitted,
-            at_server: OnceLock::new(),
+            at_server_ns: AtomicU64::new(NOT_KNOWN),
             has_waited: AtomicBool::new(false),
         }
     }
 
     /// Notes for how long it was at its server.
     pub(crate) fn note_server(&self, at_server: Duration) {
-        if self.at_server.set(at_server).is_err() {
+        let ns = u64::try_from(at_server.as_nanos()).unwrap_or(NOT_KNOWN - 1);
+        if self.at_server_ns.swap(ns, Ordering::Relaxed) != NOT_KNOWN {
             self.note_wait();
         }
     }
@@ -95,9 +100,12 @@ impl CallTime {
 
     /// The time until now without that at its server, if it has waited for nothing else.
     pub(crate) fn overhead(&self) -> Option<Duration> {
-        let at_server = *self.at_server.get()?;
-        let has_waited = self.has_waited.load(Ordering::Relaxed);
-        (!has_waited).then(|| self.admitted.elapsed().saturating_sub(at_server))
+        let at_server = self.at_server_ns.load(Ordering::Relaxed);
+        if at_server == NOT_KNOWN || self.has_waited.load(Ordering::Relaxed) {
+            return None;
+        }
+        let at_server = Duration::from_nanos(at_server);
+        Some(self.admitted.elapsed().saturating_sub(at_server))
     }
 }
 

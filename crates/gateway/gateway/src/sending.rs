@@ -468,11 +468,11 @@ fn carry_out(
     // First: the answer may come at once, and is read by its session.
     call.sessions.enter(session);
     let request = plan.request.as_ref();
-    let own_name = plan.own_name.as_deref();
+    let own_name = plan.own_name.as_ref();
     let traceparent = traces::sent(call, session, own_name);
     let outgoing = Outgoing {
         trace: traceparent.as_ref().map(SentTrace::outgoing),
-        own: own_name,
+        own: plan.own_name.as_deref(),
         related_task: plan.related.as_deref(),
         tasks: plan.declares,
         ..call.outgoing(request.unwrap_or(&call.request), CallNumber::of(call.id))

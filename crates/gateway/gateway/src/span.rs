@@ -1,17 +1,18 @@
 //! Spans that are open: what a call has of its trace, and the traces of a gateway.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{LazyLock, OnceLock};
-use std::time::Instant;
+use std::sync::{Arc, LazyLock, OnceLock};
+use std::time::{Duration, Instant};
 
 use auth::Participant;
-use memchr::{memchr_iter, memchr2, memmem::Finder};
+use memchr::{memchr_iter, memmem::Finder};
 use model::{OperationId, REQUEST, Request, Target};
 use platform::{Mutex, unix_ms};
 use telemetry::trace::{
     CallerTrace, SpanBuffer, SpanId, SpanPlace, TraceContext, TraceSettings, TraceState,
     TrustedParents, span_of, trace_of,
 };
+use upstream::AtServer;
 
 /// The traces of one gateway. Nothing is read or allocated while they are off.
 #[derive(Debug, Default)]
@@ -54,8 +55,10 @@ pub(crate) struct OpenClientSpan {
     pub(crate) parent: SpanId,
     pub(crate) began: SpanBegin,
     /// The server's own name of the target, if its caller spells it otherwise.
-    pub(crate) own: Option<Box<str>>,
+    pub(crate) own: Option<Arc<str>>,
     pub(crate) transport: &'static str,
+    /// Its stay at the server, once that is measured.
+    pub(crate) at_server: Option<AtServer>,
 }
 
 /// The begin of a span: the moment, and the time of the wall clock.
@@ -78,9 +81,7 @@ struct SentTraces {
 }
 
 impl SentTraces {
-    fn of(request: &Request, in_headers: Option<Box<CallerTrace>>) -> Self {
-        let body = request.payload.body_bytes();
-        let meta = meta_of(body);
+    fn of(meta: Option<&[u8]>, in_headers: Option<Box<CallerTrace>>) -> Self {
         let in_meta = meta.and_then(named_in);
         let only_in_headers = in_meta.is_none();
         let in_headers = in_headers.map(|trace| *trace);
@@ -99,14 +100,20 @@ impl SentTraces {
 
 /// The context that params name in `_meta`.
 pub(crate) fn context_in(params: &[u8]) -> Option<TraceContext> {
-    Some(named_in(meta_of(params)?)?.parent)
+    let meta = json::at(params, &["_meta"])?;
+    Some(named_in(meta)?.parent)
 }
 
-/// The `_meta` of params, if it may name a trace or have baggage.
-fn meta_of(params: &[u8]) -> Option<&[u8]> {
-    may_name_trace(params)
-        .then(|| json::at(params, &["_meta"]))
-        .flatten()
+/// The `_meta` of a request, if it may name a trace or have baggage.
+fn meta_of(request: &Request) -> Option<&[u8]> {
+    let payload = &request.payload;
+    // Its door has looked for it in a message, and nothing has in a body alone.
+    let meta = if payload.is_message() {
+        payload.marked_meta()
+    } else {
+        json::at(payload.body_bytes(), &["_meta"])
+    };
+    meta.filter(|meta| may_name_trace(meta))
 }
 
 /// The trace that a `_meta` names.
@@ -117,24 +124,12 @@ fn named_in(meta: &[u8]) -> Option<CallerTrace> {
     CallerTrace::parse(&parent, state.as_deref())
 }
 
-/// Whether params may name a trace or have baggage: most do not, and are not read for it. A key may be
+/// Whether a `_meta` may name a trace or have baggage: most do not, and are not read for it. A key may be
 /// written with escapes.
-fn may_name_trace(params: &[u8]) -> bool {
-    if memchr2(b'_', b'\\', params).is_none() {
-        return false;
-    }
+fn may_name_trace(meta: &[u8]) -> bool {
     static MARKS: LazyLock<[Finder<'static>; 2]> =
         LazyLock::new(|| ["traceparent", "baggage"].map(Finder::new));
-    let is_named = has_meta(params) && MARKS.iter().any(|mark| mark.find(params).is_some());
-    is_named || has_escaped_letter(params)
-}
-
-/// Whether a key may be `_meta`.
-fn has_meta(params: &[u8]) -> bool {
-    memchr_iter(b'_', params).any(|at| {
-        let from = params.get(at..);
-        from.is_some_and(|from| from.starts_with(b"_meta\""))
-    })
+    MARKS.iter().any(|mark| mark.find(meta).is_some()) || has_escaped_letter(meta)
 }
 
 /// Whether a letter may be written as its number.
@@ -153,16 +148,22 @@ impl SpanBegin {
     /// The begin of a child, now: the wall clock is not read again, so that a child is never outside
     /// of its parent.
     pub(crate) fn of_child(self) -> Self {
+        let at = Instant::now();
+        let since = at.saturating_duration_since(self.at);
         Self {
-            at: Instant::now(),
-            unix_us: self.unix_us.saturating_add(self.elapsed_us()),
+            at,
+            unix_us: self.unix_us.saturating_add(micros(since)),
         }
     }
 
     /// Microseconds since then.
     pub(crate) fn elapsed_us(self) -> u64 {
-        u64::try_from(self.at.elapsed().as_micros()).unwrap_or(u64::MAX)
+        micros(self.at.elapsed())
     }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 impl CallSpan {
@@ -193,6 +194,13 @@ impl CallSpan {
     pub(crate) fn follow(&self, proposal: Option<TraceContext>) {
         if let Some(proposal) = proposal {
             let _ = self.client_parent.set(proposal);
+        }
+    }
+
+    /// Notes the stay of the call at its server.
+    pub(crate) fn note_server(&self, at_server: AtServer) {
+        if let Some(open) = self.client.lock().as_mut() {
+            open.at_server = Some(at_server);
         }
     }
 
@@ -237,7 +245,13 @@ impl Traces {
         // Looks at tasks are many, and their calls have spans.
         let is_about_task = matches!(request.target.as_ref()?, Target::Task(_));
         let settings = (*self.settings.lock())?;
-        let sent = SentTraces::of(request, in_headers);
+        let meta = meta_of(request);
+        let is_of_part = settings.sampled.has(id.0);
+        // As most calls are where few are recorded.
+        if meta.is_none() && in_headers.is_none() && !is_of_part {
+            return None;
+        }
+        let sent = SentTraces::of(meta, in_headers);
         let (caller, link) = match sent.first {
             Some(first) if trusts(settings.parents, by) => (Some(first), sent.second),
             first => (None, first.map(|trace| trace.parent)),
@@ -246,7 +260,7 @@ impl Traces {
         let is_sampled = match parent {
             _ if is_about_task => false,
             Some(parent) => parent.is_sampled,
-            None => settings.sampled.has(id.0),
+            None => is_of_part,
         };
         // One that is not recorded is there so that its baggage goes nowhere, and its context on.
         let passed_on = parent.filter(|_| sent.only_in_headers);
@@ -296,16 +310,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn params_are_read_for_a_trace_also_if_its_key_is_escaped() {
+    fn a_meta_is_read_for_a_trace_also_if_its_key_is_escaped() {
         let named = [
-            r#"{"name":"x","_meta":{"traceparent":"00-1"}}"#,
-            r#"{"_meta":{"baggage":"a=b"}}"#,
-            r#"{"_meta":{"\u0062aggage":"a=b"}}"#,
-            r#"{"\u005fmeta":{"tracep\u0061rent":"00-1"}}"#,
+            r#"{"traceparent":"00-1"}"#,
+            r#"{"baggage":"a=b"}"#,
+            r#"{"\u0062aggage":"a=b"}"#,
+            r#"{"tracep\u0061rent":"00-1"}"#,
         ];
-        assert!(named.iter().all(|body| may_name_trace(body.as_bytes())));
-        assert!(!may_name_trace(
-            br#"{"name":"x","_meta":{"progressToken":1},"arguments":{"text":"y"}}"#
-        ));
+        assert!(named.iter().all(|meta| may_name_trace(meta.as_bytes())));
+        assert!(!may_name_trace(br#"{"progressToken":1}"#));
     }
 }

@@ -61,7 +61,7 @@ pub use session::{
     TASK_QUESTIONS_MAX, TaskHold, TaskQuestions, Unanswered, UnsentCall,
 };
 pub use session_api::{
-    CallEvents, CallNumber, Caller, ClientProfile, Outgoing, RequestNumbers, SessionKey,
+    AtServer, CallEvents, CallNumber, Caller, ClientProfile, Outgoing, RequestNumbers, SessionKey,
 };
 pub use spec::UpstreamSpec;
 pub use starts::{PROBES_AT_ONCE, STARTS_AT_ONCE, StartLimits, Starts};

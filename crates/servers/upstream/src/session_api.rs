@@ -295,6 +295,15 @@ impl CallNumber {
     }
 }
 
+/// A call's stay at its server.
+#[derive(Debug, Clone, Copy)]
+pub struct AtServer {
+    /// The time from when it was sent until its answer.
+    pub time: Duration,
+    /// The type of the error that its end is, by the conventions of OpenTelemetry.
+    pub error: Option<&'static str>,
+}
+
 /// Receives everything about one call. The session's tasks call it; an implementation must not
 /// block.
 pub trait CallEvents: Send + Sync {
@@ -306,9 +315,8 @@ pub trait CallEvents: Send + Sync {
     /// the one before it, which may take as long as a person needs. Another session may send it
     /// ([`Session::take_unsent`](crate::Session::take_unsent)); if none does, it goes on waiting.
     fn deferred(&self) {}
-    /// The call was at its server for so long: from when it was sent until its answer. Called before
-    /// the end, if the call was not cancelled and the server, not the caller, was waited for.
-    fn measured(&self, _at_server: Duration) {}
+    /// The call was at its server. Called before the end, if the call was not cancelled and the server, not the caller, was waited for.
+    fn measured(&self, _at_server: AtServer) {}
     /// The call ended. Called exactly once, as the last event; never after a cancellation.
     fn done(&self, end: Result<Answer, Refusal>);
 }

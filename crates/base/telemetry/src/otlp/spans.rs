@@ -4,10 +4,11 @@
 //! as long, as they have memory of their own for each text, and measure it once at each level. The
 //! tests read what is written with these types.
 
+use bytes::Bytes;
 use fields::{append, begin, nest};
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind as KindMessage;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
-use prost::encoding::{encoded_len_varint, fixed32, fixed64, int32, message, uint64};
+use prost::encoding::{WireType, encoded_len_varint, fixed32, fixed64, int32, message, uint64};
 
 use super::{resource_message, scope};
 use crate::context::TraceContext;
@@ -41,6 +42,11 @@ const VALUE: u32 = 2;
 /// Those of the message `AnyValue` (`common.proto`).
 const STRING_VALUE: u32 = 1;
 const BOOL_VALUE: u32 = 2;
+/// The keys of four of these fields, as they are written (protobuf encoding, "Message Structure").
+const ATTRIBUTES_KEY: u8 = key_byte(ATTRIBUTES);
+const KEY_KEY: u8 = key_byte(KEY);
+const VALUE_KEY: u8 = key_byte(VALUE);
+const STRING_VALUE_KEY: u8 = key_byte(STRING_VALUE);
 /// That of the message `Status`.
 const STATUS_CODE: u32 = 3;
 
@@ -48,21 +54,38 @@ const STATUS_CODE: u32 = 3;
 const SAMPLED: u32 = 1;
 /// The bytes of the key of a field with a number below 16.
 const FIELD_KEY_BYTES: usize = 1;
+/// The bytes of the key and the length of a field with a number below 16, and a content of less than 128
+/// bytes.
+const SHORT_HEAD_BYTES: usize = FIELD_KEY_BYTES + 1;
+/// The most bytes of the keys and lengths of two fields around each other.
+const HEADS_BYTES_MAX: usize = 2 * (FIELD_KEY_BYTES + 10);
 /// The bytes of the fields of two ids.
-const IDS_BYTES: usize = 2 * FIELD_KEY_BYTES + 2 + 16 + 8;
+const IDS_BYTES: usize = 2 * SHORT_HEAD_BYTES + 16 + 8;
 
-/// Spans that are sent with one message. They are written when they come, and wait as they are sent.
-#[derive(Debug, Default)]
+/// Spans that are sent with one message. They are written when they come, and wait as they are sent: what
+/// has to stand before them finds room there, and all else follows them.
+#[derive(Debug)]
 pub struct SpanBatch {
-    /// Fields of the message `ScopeSpans`.
-    fields: Vec<u8>,
+    /// Room for the heads of two fields, and fields of the message `ScopeSpans`.
+    bytes: Vec<u8>,
     number: usize,
 }
 
 impl SpanBatch {
+    /// No span yet, with memory for so many bytes of them.
+    #[must_use]
+    pub fn with_capacity(bytes: usize) -> Self {
+        let mut room = Vec::with_capacity(HEADS_BYTES_MAX + bytes);
+        room.resize(HEADS_BYTES_MAX, 0);
+        Self {
+            bytes: room,
+            number: 0,
+        }
+    }
+
     /// Adds a span.
     pub fn add(&mut self, span: &SpanRecord<'_>) {
-        nest(&mut self.fields, SPANS, |into| put_span(span, into));
+        nest(&mut self.bytes, SPANS, |into| put_span(span, into));
         self.number += 1;
     }
 
@@ -72,23 +95,33 @@ impl SpanBatch {
         self.number
     }
 
+    /// The bytes that its spans take.
+    #[must_use]
+    pub fn span_bytes(&self) -> usize {
+        self.bytes.len() - HEADS_BYTES_MAX
+    }
+
     /// The message that has them: an encoded `ExportTraceServiceRequest`.
     #[must_use]
-    pub fn message(&self, resource: &TelemetryResource) -> Vec<u8> {
-        let mut of_resource = Vec::new();
-        message::encode(RESOURCE, &resource_message(resource), &mut of_resource);
-        let mut of_scope = Vec::new();
-        message::encode(SCOPE, &scope(), &mut of_scope);
-        let scope_bytes = of_scope.len() + self.fields.len();
-        let resource_bytes = of_resource.len() + field_bytes(scope_bytes);
-        // The spans are by far the longest part: they are copied once.
-        let mut request = Vec::with_capacity(field_bytes(resource_bytes));
-        begin(&mut request, RESOURCE_SPANS, resource_bytes);
-        request.extend_from_slice(&of_resource);
-        begin(&mut request, SCOPE_SPANS, scope_bytes);
-        request.extend_from_slice(&of_scope);
-        request.extend_from_slice(&self.fields);
-        request
+    pub fn into_message(self, resource: &TelemetryResource) -> Bytes {
+        let mut bytes = self.bytes;
+        // The order of fields says nothing: the shorter ones follow, so that no span is moved.
+        message::encode(SCOPE, &scope(), &mut bytes);
+        let scope_bytes = bytes.len() - HEADS_BYTES_MAX;
+        message::encode(RESOURCE, &resource_message(resource), &mut bytes);
+        let of_resource = bytes.len() - HEADS_BYTES_MAX - scope_bytes;
+        let mut heads = Vec::with_capacity(HEADS_BYTES_MAX);
+        begin(
+            &mut heads,
+            RESOURCE_SPANS,
+            field_bytes(scope_bytes) + of_resource,
+        );
+        begin(&mut heads, SCOPE_SPANS, scope_bytes);
+        let start = HEADS_BYTES_MAX - heads.len();
+        if let Some(room) = bytes.get_mut(start..HEADS_BYTES_MAX) {
+            room.copy_from_slice(&heads);
+        }
+        Bytes::from(bytes).slice(start..)
     }
 }
 
@@ -109,7 +142,7 @@ fn put_span(span: &SpanRecord<'_>, into: &mut Vec<u8>) {
     int32::encode(KIND, &(kind as i32), into);
     fixed64::encode(START, &start_ns, into);
     fixed64::encode(END, &start_ns.saturating_add(duration_ns), into);
-    for attribute in span.attributes.as_slice() {
+    for attribute in span.attributes {
         put_attribute(attribute, into);
     }
     if let Some(link) = span.link {
@@ -140,24 +173,53 @@ fn put_name(name: SpanName<'_>, into: &mut Vec<u8>) {
     into.extend_from_slice(target.as_bytes());
 }
 
-/// Writes an attribute. Its length is computed beforehand, as there are many, and most of them short.
 fn put_attribute(attribute: &SpanAttribute<'_>, into: &mut Vec<u8>) {
-    let name = attribute.name.as_bytes();
-    let value_bytes = match attribute.value {
-        SpanValue::Text(text) => field_bytes(text.len()),
-        SpanValue::Flag(_) => FIELD_KEY_BYTES + 1,
-    };
-    begin(
-        into,
-        ATTRIBUTES,
-        field_bytes(name.len()) + field_bytes(value_bytes),
-    );
-    append(into, KEY, name);
-    begin(into, VALUE, value_bytes);
     match attribute.value {
-        SpanValue::Text(text) => append(into, STRING_VALUE, text.as_bytes()),
-        SpanValue::Flag(flag) => uint64::encode(BOOL_VALUE, &u64::from(flag), into),
+        SpanValue::Text(text) => put_text(attribute.name, text, into),
+        SpanValue::Flag(flag) => {
+            begin_attribute(attribute.name, FIELD_KEY_BYTES + 1, into);
+            uint64::encode(BOOL_VALUE, &u64::from(flag), into);
+        }
     }
+}
+
+fn put_text(name: &str, value: &str, into: &mut Vec<u8>) {
+    let texts = name.len() + value.len();
+    // Nearly all are so short that one byte says each length.
+    if texts < 128 - 3 * SHORT_HEAD_BYTES {
+        let [attribute, name_bytes, value_bytes, text] = [
+            texts + 3 * SHORT_HEAD_BYTES,
+            name.len(),
+            value.len() + SHORT_HEAD_BYTES,
+            value.len(),
+        ]
+        .map(low_byte);
+        into.extend_from_slice(&[ATTRIBUTES_KEY, attribute, KEY_KEY, name_bytes]);
+        into.extend_from_slice(name.as_bytes());
+        into.extend_from_slice(&[VALUE_KEY, value_bytes, STRING_VALUE_KEY, text]);
+        into.extend_from_slice(value.as_bytes());
+        return;
+    }
+    begin_attribute(name, field_bytes(value.len()), into);
+    append(into, STRING_VALUE, value.as_bytes());
+}
+
+/// Begins an attribute, up to the content of its value, which has so many bytes.
+fn begin_attribute(name: &str, value_bytes: usize, into: &mut Vec<u8>) {
+    let attribute_bytes = field_bytes(name.len()) + field_bytes(value_bytes);
+    begin(into, ATTRIBUTES, attribute_bytes);
+    append(into, KEY, name.as_bytes());
+    begin(into, VALUE, value_bytes);
+}
+
+/// The key of a field with a length, and a number below 16.
+const fn key_byte(number: u32) -> u8 {
+    low_byte((number << 3) as usize | WireType::LengthDelimited as usize)
+}
+
+const fn low_byte(number: usize) -> u8 {
+    let [low, ..] = number.to_le_bytes();
+    low
 }
 
 /// The bytes of a field with a content of so many, and a number below 16.
@@ -181,9 +243,9 @@ mod tests {
 
     impl SpanBatch {
         /// Its spans, as the generated types read them.
-        pub(crate) fn spans(&self) -> Vec<Span> {
-            let message = self.message(&TelemetryResource::default());
-            let request = ExportTraceServiceRequest::decode(&*message).unwrap();
+        pub(crate) fn into_spans(self) -> Vec<Span> {
+            let message = self.into_message(&TelemetryResource::default());
+            let request = ExportTraceServiceRequest::decode(message).unwrap();
             request.resource_spans[0].scope_spans[0].spans.clone()
         }
     }
@@ -193,12 +255,16 @@ mod tests {
         TraceContext::parse(parent.as_bytes()).unwrap()
     }
 
-    /// A span with all that one can have, and its texts of so many bytes.
-    fn whole(text: &str) -> (SpanRecord<'_>, Span) {
+    fn attributes(text: &str) -> SpanAttributes<'_> {
         let mut attributes = SpanAttributes::default();
         attributes.text("mcp.method.name", text);
         attributes.flag("portmoot.edited", true);
         attributes.flag("portmoot.other", false);
+        attributes
+    }
+
+    /// A span with all that one can have, and its texts of so many bytes.
+    fn whole<'w>(text: &'w str, attributes: &'w [SpanAttribute<'w>]) -> (SpanRecord<'w>, Span) {
         let record = SpanRecord {
             context: TraceContext {
                 span: SpanId::new(7),
@@ -252,13 +318,13 @@ mod tests {
     }
 
     fn read(spans: &[&SpanRecord<'_>]) -> ExportTraceServiceRequest {
-        let mut batch = SpanBatch::default();
+        let mut batch = SpanBatch::with_capacity(0);
         for span in spans {
             batch.add(span);
         }
         assert_eq!(batch.number(), spans.len());
-        let message = batch.message(&TelemetryResource::default());
-        ExportTraceServiceRequest::decode(&*message).unwrap()
+        let message = batch.into_message(&TelemetryResource::default());
+        ExportTraceServiceRequest::decode(message).unwrap()
     }
 
     #[test]
@@ -266,7 +332,8 @@ mod tests {
         // Lengths of one, two and three bytes at each level.
         for text_bytes in [0, 1, 90, 120, 127, 128, 256, 16_000, 17_000] {
             let text = "t".repeat(text_bytes);
-            let (record, expected) = whole(&text);
+            let attributes = attributes(&text);
+            let (record, expected) = whole(&text, attributes.as_slice());
             let request = read(&[&record, &record]);
             let of_scope = ScopeSpans {
                 scope: Some(scope()),
@@ -284,7 +351,7 @@ mod tests {
 
     #[test]
     fn a_span_without_more_has_no_more() {
-        let (whole, _) = whole("text");
+        let (whole, _) = whole("text", &[]);
         let plain = SpanRecord {
             parent: None,
             link: None,
@@ -292,7 +359,6 @@ mod tests {
                 action: "tools/list",
                 target: None,
             },
-            attributes: SpanAttributes::default(),
             is_error: false,
             ..whole
         };

@@ -27,11 +27,11 @@ pub(crate) struct Follower {
 enum Stage {
     /// The call was sent, under this name of its tool if the caller wrote another.
     Called {
-        own: Option<Box<str>>,
+        own: Option<Arc<str>>,
         /// With the extension.
         declared: bool,
         /// The request, if it is not the call's own.
-        changed: Option<Request>,
+        changed: Option<Box<Request>>,
     },
     /// It has become a task.
     Became,
@@ -43,14 +43,14 @@ impl Follower {
         dispatch: &Arc<Dispatch>,
         call: &Arc<Call>,
         session: &Arc<Session>,
-        own: Option<&str>,
+        own: Option<&Arc<str>>,
         declared: bool,
         changed: Option<&Request>,
     ) -> Arc<Self> {
         let stage = Stage::Called {
-            own: own.map(Into::into),
+            own: own.cloned(),
             declared,
-            changed: changed.cloned(),
+            changed: changed.cloned().map(Box::new),
         };
         Arc::new(Self::at(dispatch, call, session, stage))
     }
@@ -72,18 +72,18 @@ impl Follower {
     }
 
     /// Sends the call again, to a modern server that insists on a task, if the call is still open.
-    fn declare(&self, dispatch: &Arc<Dispatch>, own: Option<&str>, changed: Option<&Request>) {
+    fn declare(&self, dispatch: &Arc<Dispatch>, own: Option<&Arc<str>>, changed: Option<&Request>) {
         let session = Arc::clone(&self.session);
-        let own = own.map(str::to_owned);
+        let own = own.cloned();
         let changed = changed.cloned();
         dispatch.proceed(self.call.id, move |dispatch, call| {
-            let own = own.as_deref();
+            let own = own.as_ref();
             let changed = changed.as_ref();
             let events = Self::new(dispatch, call, &session, own, true, changed);
             let request = changed.unwrap_or(&call.request);
             let traced = traces::sent(call, &session, own);
             let outgoing = Outgoing {
-                own,
+                own: own.map(|own| &**own),
                 trace: traced.as_ref().map(SentTrace::outgoing),
                 tasks: true,
                 ..call.outgoing(request, CallNumber::of(call.id))
@@ -176,7 +176,7 @@ impl CallEvents for Follower {
                 // It was refused before it ran: a server that insists on a task gets the
                 // declaration.
                 None if !declared && task::wants_extension(&answer) => {
-                    self.declare(&dispatch, own.as_deref(), changed.as_ref());
+                    self.declare(&dispatch, own.as_ref(), changed.as_deref());
                 }
                 None => self.call.done(Ok(answer)),
             },

@@ -1,5 +1,7 @@
 //! The span of a call towards its server.
 
+use std::sync::Arc;
+
 use model::{Answer, Refusal};
 use telemetry::trace::{
     SpanAttributes, SpanKind, SpanPlace, SpanRecord, TraceContext, TraceState, Traceparent, span_of,
@@ -32,7 +34,7 @@ impl SentTrace<'_> {
 pub(crate) fn sent<'c>(
     call: &'c Call,
     session: &Session,
-    own: Option<&str>,
+    own: Option<&Arc<str>>,
 ) -> Option<SentTrace<'c>> {
     let span = call.span.get()?;
     let tracestate = span.state.as_ref();
@@ -52,8 +54,9 @@ pub(crate) fn sent<'c>(
         context,
         parent: parent.span,
         began: span.began.of_child(),
-        own: own.map(Into::into),
+        own: own.cloned(),
         transport: if session.over_http() { "tcp" } else { "pipe" },
+        at_server: None,
     });
     Some(SentTrace {
         traceparent: Some(context.traceparent()),
@@ -81,9 +84,10 @@ pub(crate) fn ended_at_server(
     };
     let own = open.own.as_deref();
     let operation = call.id.digits();
-    let error = match end {
-        Ok(answer) => answer_error_type(answer),
-        Err(refusal) => Some(refusal.code.as_str()),
+    let error = match (open.at_server, end) {
+        (Some(at_server), Ok(_)) => at_server.error,
+        (None, Ok(answer)) => answer_error_type(answer),
+        (_, Err(refusal)) => Some(refusal.code.as_str()),
     };
     let mut attributes = SpanAttributes::default();
     add_target(&mut attributes, call, own);
@@ -101,7 +105,7 @@ pub(crate) fn ended_at_server(
         kind: SpanKind::Client,
         start_us: open.began.unix_us,
         duration_us: open.began.elapsed_us(),
-        attributes,
+        attributes: attributes.as_slice(),
         is_error: error.is_some(),
     });
 }

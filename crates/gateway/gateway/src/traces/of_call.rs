@@ -76,16 +76,13 @@ pub(crate) fn end(dispatch: &Dispatch, call: &Call, end: SpanEnd<'_>) {
 
 /// Records the span of a call that has ended.
 fn record(dispatch: &Dispatch, call: &Call, span: &CallSpan, end: &SpanEnd<'_>) {
-    let id = call
-        .tag
-        .as_ref()
-        .map(|tag| String::from_utf8_lossy(tag.id.raw()));
+    let id = call.tag.as_ref().map(|tag| tag.id.raw());
     let operation = call.id.digits();
     let error = error_of(call, end);
     let mut attributes = SpanAttributes::default();
     add_target(&mut attributes, call, None);
-    if let Some(id) = &id {
-        attributes.text("jsonrpc.request.id", cut(id.trim_matches('"')));
+    if let Some(id) = id.and_then(|raw| std::str::from_utf8(raw).ok()) {
+        attributes.text("jsonrpc.request.id", cut(unquoted(id)));
     }
     attributes.text("portmoot.topic", dispatch.name().as_str());
     attributes.text("portmoot.operation", operation.as_str());
@@ -109,7 +106,7 @@ fn record(dispatch: &Dispatch, call: &Call, span: &CallSpan, end: &SpanEnd<'_>) 
         kind: SpanKind::Server,
         start_us: span.began.unix_us,
         duration_us: span.began.elapsed_us(),
-        attributes,
+        attributes: attributes.as_slice(),
         is_error: error.as_deref().is_some_and(is_fault),
     });
 }
@@ -167,6 +164,14 @@ pub(super) fn add_error<'e>(attributes: &mut SpanAttributes<'e>, error: &'e str)
         attributes.text("rpc.response.status_code", error);
     }
     attributes.text("error.type", error);
+}
+
+/// A JSON value without its quotes, if it has any.
+fn unquoted(value: &str) -> &str {
+    let inner = value
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'));
+    inner.unwrap_or(value)
 }
 
 /// A text as an attribute has it.

@@ -79,7 +79,7 @@ pub(crate) fn waited(dispatch: &Dispatch, proposal: &ProposalView, end: &WaitEnd
         kind: SpanKind::Internal,
         start_us: opened.at_ms.saturating_mul(1_000),
         duration_us: end.waited_ms.saturating_mul(1_000),
-        attributes,
+        attributes: attributes.as_slice(),
         is_error: false,
     });
 }

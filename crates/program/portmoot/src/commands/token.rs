@@ -216,12 +216,15 @@ fn print(answer: &Value, output: Output) {
         cell(answer, "name")
     ));
     output.result(&cell(answer, "token"));
+    output.message(
+        "a client sends it as `Authorization: Bearer TOKEN`, a command gets it as `PORTMOOT_TOKEN=TOKEN portmoot tools ls`",
+    );
     if answer
         .get("closes")
         .and_then(Value::as_bool)
         .unwrap_or_default()
     {
-        output.message("from now on callers need a token: clients without one are refused");
+        output.message("from now on callers need a token: clients without one are refused, but for your own commands here");
     }
 }
 

@@ -249,6 +249,7 @@ fn keys_decide_and_only_after_a_pause() {
     browser.keys("not today\u{e007}");
     stage.becomes(&third, "rejected");
     assert_eq!(stage.proposal(&third)["reason"], "not today");
+    browser.sees(&format!("{}:not([data-state=pending])", card(&third)));
     // Help, and keys that are off.
     browser.keys("?");
     browser.sees("#help[open]");

@@ -213,6 +213,11 @@ impl<'m> Params<'m> {
         self.progress_member().map(|member| member.span)
     }
 
+    /// The place of `_meta`.
+    pub(crate) fn meta_span(&self) -> Option<Span> {
+        self.meta.as_ref().map(Members::object)
+    }
+
     /// The place of the target, quotes included.
     pub(crate) fn target_span(&self) -> Option<Span> {
         self.target.as_ref().map(|field| field.span)

@@ -33,6 +33,7 @@ fn payload(message: &Message, params: Option<&Params<'_>>, form: Form) -> Payloa
         id: range(message.id_span()),
         target: range(params.and_then(Params::target_span)),
         progress: range(params.and_then(Params::progress_span)),
+        meta: range(params.and_then(Params::meta_span)),
         body: range(message.body_span()),
     };
     Payload {

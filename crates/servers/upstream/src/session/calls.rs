@@ -20,8 +20,8 @@ use super::pending::{
     CallPlace, Deadlines, DeferredCall, PendingRequest, PendingTable, Waiter, WrittenRequest,
 };
 use super::{Session, requests::trace_headers, rounds::Rounds};
-use crate::measured::{CANCELLED, error_type};
-use crate::session_api::{CallEvents, CallNumber, Outgoing, SessionKey};
+use crate::measured::{Began, CANCELLED, error_type};
+use crate::session_api::{AtServer, CallEvents, CallNumber, Outgoing, SessionKey};
 use crate::{config::Transport, demo, fault::Fault};
 
 /// The method that takes as long as a task: only the hard maximum applies to it, and no call waits
@@ -120,8 +120,15 @@ impl Session {
         let (method, named) = (call.request.method.as_str(), call.request.target.as_ref());
         let target = call.own.or_else(|| named.map(Target::as_str));
         let began = self.setup.measured.begin(method, target, now);
-        events.measured(self.setup.measured.enter(began, error_type(&end)));
+        self.measured(began, &end, events);
         events.done(end);
+    }
+
+    /// Enters how long a call was at its server, and says so to its events.
+    fn measured(&self, began: Began, end: &Result<Answer, Refusal>, events: &dyn CallEvents) {
+        let error = error_type(end);
+        let time = self.setup.measured.enter(began, error);
+        events.measured(AtServer { time, error });
     }
 
     /// A call as it is sent: its frame, and over HTTP its headers.
@@ -329,7 +336,7 @@ impl Session {
             drop(place);
             let end = end.map_err(|fault| self.refusal(&fault));
             if let Some(began) = began {
-                events.measured(self.setup.measured.enter(began, error_type(&end)));
+                self.measured(began, &end, &*events);
             }
             events.done(end);
             self.close_if_done();

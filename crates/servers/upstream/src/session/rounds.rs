@@ -5,7 +5,7 @@
 //! The caller sees one call that a legacy server would have asked about: questions, then one end.
 
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -18,7 +18,7 @@ use wire::rpc::Id;
 use super::Session;
 use super::pending::{Deadlines, PendingRequest, Waiter, WrittenRequest};
 use crate::question::{self, Asking, Question};
-use crate::session_api::{CallEvents, Outgoing};
+use crate::session_api::{AtServer, CallEvents, Outgoing};
 
 /// Rounds of one request. A server that asks more often gets no answer, and the caller an error.
 pub const ROUNDS_MAX: u32 = 64;
@@ -42,7 +42,7 @@ pub(super) struct Rounds {
     /// The latest end of all rounds.
     until: Instant,
     /// The time at the server of the first round.
-    at_server: OnceLock<Duration>,
+    at_server: OnceLock<AtServer>,
     round: Mutex<Round>,
 }
 
@@ -228,7 +228,7 @@ impl CallEvents for Rounds {
         self.events.question(question);
     }
 
-    fn measured(&self, at_server: Duration) {
+    fn measured(&self, at_server: AtServer) {
         // Passed on if there is no later round, for which its caller is waited for too.
         let _ = self.at_server.set(at_server);
     }

@@ -169,7 +169,10 @@ fn texts_of_servers_stay_texts_on_every_page() {
     stage.home.write("files", &listed.to_string());
     let restart = "/api/v1/servers/files/restart";
     assert_eq!(stage.ask("ann", "POST", restart, &json!({})).status, 200);
-    stage.gateway.ready("files");
+    until("the tools of the server that started again", || {
+        let tools = stage.ask("ann", "GET", "/api/v1/tools/files_write_file", &json!(null));
+        tools.body.contains("owned").then_some(())
+    });
     let id = stage.propose("write_file", &json!({ "path": evil }));
     let reject = format!("/api/v1/proposals/{id}/reject");
     let reason = json!({ "reason": evil });
