@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr, sync::Arc};
 
+use data_encoding::HEXLOWER;
 use unicode_normalization::is_nfkc;
 use unicode_security::mixed_script::AugmentedScriptSet;
 use unicode_security::{MixedScript, skeleton};
@@ -229,10 +230,6 @@ impl fmt::Display for LinkId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OperationId(pub u128);
 
-/// The number of an operation as text: 32 hexadecimal digits.
-#[derive(Debug, Clone)]
-pub struct OperationDigits(const_hex::Buffer<{ OPERATION_DIGITS / 2 }>);
-
 impl OperationId {
     /// The operation of this number in a run of the gateway.
     pub fn of_run(run: u64, number: u64) -> Self {
@@ -245,27 +242,12 @@ impl OperationId {
     }
 }
 
-impl OperationId {
-    /// Its digits. Each call is written with them several times.
-    #[must_use]
-    pub fn digits(self) -> OperationDigits {
-        let mut digits = const_hex::Buffer::new();
-        digits.format(&self.0.to_be_bytes());
-        OperationDigits(digits)
-    }
-}
-
-impl OperationDigits {
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        self.0.as_str()
-    }
-}
-
 impl fmt::Display for OperationId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.digits().as_str())
+        // Each call is written with its id several times.
+        let mut digits = [0; OPERATION_DIGITS];
+        HEXLOWER.encode_mut(&self.0.to_be_bytes(), &mut digits);
+        out.write_str(std::str::from_utf8(&digits).unwrap_or_default())
     }
 }
 

@@ -42,8 +42,8 @@ pub use capability::{Capability, CapabilityError};
 pub use context::PERCENT_LAYERS_MAX;
 pub use delivery::DeliveryMode;
 pub use ids::{
-    ANONYMOUS_PREFIX, GATEWAY, IdError, LinkId, OperationDigits, OperationId,
-    PARTICIPANT_BYTES_MAX, ParticipantId, RULES, SYSTEM, TopicName, account,
+    ANONYMOUS_PREFIX, GATEWAY, IdError, LinkId, OperationId, PARTICIPANT_BYTES_MAX, ParticipantId,
+    RULES, SYSTEM, TopicName, account,
 };
 pub use kind::{APPROVE, KindError, KindRef, PAUSE, PROPOSAL, REJECT, REQUEST, RESUME};
 pub use latest::Latest;

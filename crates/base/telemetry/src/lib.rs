@@ -10,6 +10,7 @@
 
 mod audit_exports;
 mod context;
+mod digits;
 mod exports;
 mod log_record;
 mod measured;

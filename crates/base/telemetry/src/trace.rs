@@ -1,6 +1,7 @@
 //! Spans: their contexts, which of them are recorded, and the buffer in which they wait.
 
 pub use crate::context::{SpanId, TraceContext, TraceId, Traceparent};
+pub use crate::digits::OperationDigits;
 pub use crate::sampling::{SampledPart, SpanPlace, span_of, trace_of};
 pub use crate::settings::{TraceSettings, TrustedParents};
 pub use crate::span::{SpanKind, SpanName, SpanRecord};

@@ -7,7 +7,6 @@ const all = (what, from = doc) => [...from.querySelectorAll(what)];
 const cardOf = node => node?.closest?.('[data-card]');
 const note = (textContent, tag = 'p') => Object.assign(doc.createElement(tag), { textContent, className: 'said wrong' });
 const part = { headers: { 'x-portmoot-part': 1 } };
-const PRESSES_MS = 6000;
 const say = text => { one('#say').textContent = text; };
 // The code of `portmoot console` leaves the address at once.
 const enter = () => {
@@ -70,13 +69,11 @@ const press = (button, byKey) => {
 	if (!settled(since, card) || (byKey && !settled(focused, card))) return;
 	if (!armed) {
 		Object.assign(button.dataset, { armed: time, words: button.textContent });
-		button.textContent = `Press again within ${PRESSES_MS / 1000} s: ${button.textContent}`;
+		button.textContent = `Press again within 6 s: ${button.textContent}`;
 		say(button.textContent);
 		setTimeout(() => {
-			if (button.dataset.armed !== `${time}`) return;
-			disarm(button);
-			say(`Nothing was decided: press twice within ${PRESSES_MS / 1000} seconds.`);
-		}, PRESSES_MS);
+			if (button.dataset.armed === `${time}`) say('Nothing was decided: press twice within 6 seconds.', disarm(button));
+		}, 6000);
 	} else if (time - armed >= 500) {
 		disarm(button);
 		if (button.form.elements.confirmed) button.form.elements.confirmed.value = 1;

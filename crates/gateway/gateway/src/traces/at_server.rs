@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use model::{Answer, Refusal};
 use telemetry::trace::{
-    SpanAttributes, SpanKind, SpanPlace, SpanRecord, TraceContext, TraceState, Traceparent, span_of,
+    OperationDigits, SpanAttributes, SpanKind, SpanPlace, SpanRecord, TraceContext, TraceState,
+    Traceparent, span_of,
 };
 use upstream::{Session, answer_error_type};
 use wire::mcp::relay::OutgoingTrace;
@@ -83,7 +84,7 @@ pub(crate) fn ended_at_server(
         return;
     };
     let own = open.own.as_deref();
-    let operation = call.id.digits();
+    let operation = OperationDigits::of(call.id.0);
     let error = match (open.at_server, end) {
         (Some(at_server), Ok(_)) => at_server.error,
         (None, Ok(answer)) => answer_error_type(answer),

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use model::{Answer, Refusal, Target};
-use telemetry::trace::{CallerTrace, SpanAttributes, SpanKind, SpanName, SpanRecord};
+use telemetry::trace::{
+    CallerTrace, OperationDigits, SpanAttributes, SpanKind, SpanName, SpanRecord,
+};
 use topic::{Verdict, request_refusal};
 use upstream::answer_error_type;
 use wire::mcp::refusal::encode;
@@ -77,7 +79,7 @@ pub(crate) fn end(dispatch: &Dispatch, call: &Call, end: SpanEnd<'_>) {
 /// Records the span of a call that has ended.
 fn record(dispatch: &Dispatch, call: &Call, span: &CallSpan, end: &SpanEnd<'_>) {
     let id = call.tag.as_ref().map(|tag| tag.id.raw());
-    let operation = call.id.digits();
+    let operation = OperationDigits::of(call.id.0);
     let error = error_of(call, end);
     let mut attributes = SpanAttributes::default();
     add_target(&mut attributes, call, None);

@@ -1,7 +1,8 @@
 //! The span of a proposal that waits for a decision.
 
 use telemetry::trace::{
-    SpanAttributes, SpanKind, SpanName, SpanPlace, SpanRecord, TraceContext, span_of,
+    OperationDigits, SpanAttributes, SpanKind, SpanName, SpanPlace, SpanRecord, TraceContext,
+    span_of,
 };
 
 use super::of_call::cut;
@@ -54,7 +55,7 @@ pub(crate) fn waited(dispatch: &Dispatch, proposal: &ProposalView, end: &WaitEnd
     };
     let opened = &proposal.content.opened;
     let target = opened.context.as_deref().unwrap_or(&opened.method);
-    let operation = proposal.id.digits();
+    let operation = OperationDigits::of(proposal.id.0);
     let rule = rule_of(proposal).map(|rule| rule.rule.to_string());
     let ruling = proposal.ruling.as_ref();
     let mut attributes = SpanAttributes::default();
