@@ -14,12 +14,12 @@ pub enum SpanKind {
     Internal,
 }
 
-/// The name of a span: such as the method, and what it is about.
+/// The name of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpanName<'r> {
-    /// What is done.
+    /// The action, such as a method.
     pub action: &'r str,
-    /// What it is done with, one blank behind it.
+    /// The object of the action, such as a tool: it follows one blank behind.
     pub target: Option<&'r str>,
 }
 
