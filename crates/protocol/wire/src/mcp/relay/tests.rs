@@ -205,3 +205,19 @@ fn an_encoded_request_says_its_coding() {
     );
     assert!(encode_request(&proto, Coding::Json, &out).is_err());
 }
+
+#[test]
+fn a_request_marks_its_meta_also_if_the_key_is_escaped() {
+    let marked = |text: &str| {
+        let payload = params(text).payload;
+        let meta = payload.marked_meta();
+        meta.map(|meta| String::from_utf8(meta.to_vec()).unwrap())
+    };
+    let meta = r#"{"traceparent":"00-1"}"#;
+    for key in ["_meta", r"\u005fmeta"] {
+        let named = format!(r#"{{"name":"a","{key}":{meta}}}"#);
+        assert_eq!(marked(&named).as_deref(), Some(meta), "{key}");
+    }
+    assert_eq!(marked(r#"{"name":"a","arguments":{"_meta":{}}}"#), None);
+    assert_eq!(marked(r#"{"name":"a","_meta":null}"#), None);
+}
